@@ -2,8 +2,8 @@
 
 import PackageDescription
 
-// One set of flags for every Swift target. Warnings stop the build in CI only, so that a newer
-// compiler's new warning never stops a user's.
+// One set of flags for every Swift target. Warnings stop the build in CI only, so that a newer compiler's new warning
+// never stops a user's.
 var strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("InternalImportsByDefault"),
@@ -164,7 +164,6 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit"].contains(target.name)
-{
+for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit"].contains(target.name) {
   target.swiftSettings = (target.swiftSettings ?? []) + strict
 }

@@ -159,8 +159,7 @@ enum ParserTargets {
       guard input.count > 28 else { return }
       // What is added to the number of items, and the offset of the node.
       let (bytes, place) = (Array(input[5...]), u32(input, 1))
-      let itemCount = stride(from: 36, to: bytes.count - 3, by: Layout.indexEntryLength).reduce(Int(input[0]))
-      {
+      let itemCount = stride(from: 36, to: bytes.count - 3, by: Layout.indexEntryLength).reduce(Int(input[0])) {
         $0 + u32(bytes, $1)
       }
       let node = BaseIndex.Entry(

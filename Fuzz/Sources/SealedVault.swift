@@ -5,11 +5,10 @@ import CofferSimulation
 import CofferVault
 import Foundation
 
-/// A vault made of the fuzzer's input and sealed with the right keys, so that the input passes
-/// authentication.
+/// A vault made of the fuzzer's input and sealed with the right keys, so that the input passes authentication.
 ///
-/// The input is a list of parts: kind `u8`, length `u16`, and that many bytes. Everything that a part does
-/// not give is made as a writer makes it, so that the fuzzer can change one part and the rest fits.
+/// The input is a list of parts: kind `u8`, length `u16`, and that many bytes. Everything that a part does not give is
+/// made as a writer makes it, so that the fuzzer can change one part and the rest fits.
 struct SealedVault {
   private enum Part: UInt8 {
     /// Value length `u8`, value, record as in a frame. Lookup id, sequence, length and tag are corrected.
@@ -138,8 +137,7 @@ struct SealedVault {
 
   // MARK: Checking
 
-  /// Requires that the vault is refused or can be read, and that each operation keeps the rules of
-  /// ``VaultOperations``.
+  /// Requires that the vault is refused or can be read, and that each operation keeps the rules of ``VaultOperations``.
   func check() {
     let disk = SimulatedDisk()
     do { _ = try disk.locate("vault", followingLink: true).directory.create("vault") } catch {

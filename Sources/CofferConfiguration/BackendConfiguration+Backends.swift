@@ -12,8 +12,8 @@ extension BackendConfiguration {
 
   /// Returns the backend to use.
   ///
-  /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file
-  /// is wrong, `.denied` or `.io` if the file or the path of the vault cannot be read, and `.timedOut` if the session bus
+  /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file is
+  /// wrong, `.denied` or `.io` if the file or the path of the vault cannot be read, and `.timedOut` if the session bus
   /// does not answer. Blocks for at most 5 seconds for that, and in a Flatpak for 5 more, for the Secret portal.
   package func choice() throws(SecretError) -> Choice { try choose().choice }
 
@@ -62,8 +62,8 @@ extension BackendConfiguration {
   ///
   /// With ``BackendName/memory``, the other parameters have no effect, and the result is always the same object.
   ///
-  /// Throws `.noBackend` if none is available, `.configuration` if the configuration is malformed or there is no such backend, and `.unsupported` if the
-  /// program was built without it.
+  /// Throws `.noBackend` if none is available, `.configuration` if the configuration is malformed or there is no such
+  /// backend, and `.unsupported` if the program was built without it.
   public func backend(
     _ name: BackendName? = nil,
     at place: String? = nil,
@@ -118,13 +118,13 @@ extension BackendConfiguration {
       })
   }
 
-  /// Returns the vault at `path`, or at `COFFER_VAULT`, else the default path. It is opened at its first use, with
-  /// the sources of keys of the configuration, and then `additionalCredentials`.
+  /// Returns the vault at `path`, or at `COFFER_VAULT`, else the default path. It is opened at its first use, with the
+  /// sources of keys of the configuration, and then `additionalCredentials`.
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
   /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. Unless `options` names a policy, that of the
-  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere. The
-  /// pins are those of `options`, or else those in `COFFER_PIN`, with spaces between them.
+  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere.
+  /// The pins are those of `options`, or else those in `COFFER_PIN`, with spaces between them.
   public func vault(
     at path: String? = nil,
     additionalCredentials: [VaultCredentialSource] = [],
@@ -133,9 +133,9 @@ extension BackendConfiguration {
     vault(at: path, credentials: credentials(additional: additionalCredentials), options: options)
   }
 
-  /// Creates a vault as `VaultBackend.create` does, at `path` or `COFFER_VAULT`, else the default path, and records it as known, with the
-  /// directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it was recorded. Throws
-  /// like `VaultBackend.create`.
+  /// Creates a vault as `VaultBackend.create` does, at `path` or `COFFER_VAULT`, else the default path, and records it
+  /// as known, with the directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it
+  /// was recorded. Throws like `VaultBackend.create`.
   @discardableResult
   package func createVault(
     at path: String? = nil,
@@ -180,8 +180,8 @@ extension BackendConfiguration {
 }
 
 extension BackendConfiguration {
-  /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory
-  /// with a repository. The default vault never is, because a home directory may be such a work tree.
+  /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory with a
+  /// repository. The default vault never is, because a home directory may be such a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
     if path == defaultVaultPath { return false }
     let disk = LinuxFileSystem()
@@ -205,8 +205,8 @@ extension BackendConfiguration {
     } catch { return nil }
   }
 
-  /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a
-  /// file of that name, as in a submodule.
+  /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a file of
+  /// that name, as in a submodule.
   ///
   /// Nobody else decides that older states of the vault are accepted. So the entry `.git` itself, which may be a link,
   /// belongs to this user or to root, and it does not count in a directory to which everybody can write, such as /tmp.

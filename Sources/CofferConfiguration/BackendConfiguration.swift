@@ -4,12 +4,12 @@ internal import CofferSystem
 internal import CofferVault
 internal import Glibc
 
-/// Which backend a program uses, and where a vault's credential comes from, by the environment and the
-/// configuration file.
+/// Which backend a program uses, and where a vault's credential comes from, by the environment and the configuration
+/// file.
 ///
-/// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the recorded choice decides; else the vault is chosen if
-/// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise there is
-/// no backend. An error never changes the choice. Thread-safe.
+/// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the
+/// recorded choice decides; else the vault is chosen if `COFFER_VAULT` is set or the default vault exists; else the
+/// keyring, if it is available. Otherwise there is no backend. An error never changes the choice. Thread-safe.
 public struct BackendConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SecretBytes?
@@ -67,8 +67,8 @@ public struct BackendConfiguration: Sendable {
 
   package var namesBackend: Bool { environment.nonEmpty("COFFER_BACKEND") != nil }
 
-  /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all
-  /// variables would leave copies of it behind.
+  /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all variables
+  /// would leave copies of it behind.
   private init(process variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
     var key: SecretBytes?
     var environment: [String: String] = [:]
@@ -89,15 +89,15 @@ public struct BackendConfiguration: Sendable {
       key: key, environment: environment, providers: BackendRegistry.providers, flatpakInfo: Self.flatpakInfo)
   }
 
-  /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are
-  /// tried. Remove them from the environment of programs that must not open the vault.
+  /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are tried.
+  /// Remove them from the environment of programs that must not open the vault.
   package static let keyVariables = [
     "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_KEY_COMMAND", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
     "COFFER_PASSPHRASE_COMMAND",
   ]
 
-  /// The path in `COFFER_KEY_FILE`, which the process's environment may not have any more. `nil` if it is unset, empty or
-  /// the path of a descriptor.
+  /// The path in `COFFER_KEY_FILE`, which the process's environment may not have any more. `nil` if it is unset, empty
+  /// or the path of a descriptor.
   package var keyFile: String? {
     descriptors["COFFER_KEY_FILE"] == nil ? environment.nonEmpty("COFFER_KEY_FILE") : nil
   }
@@ -154,8 +154,8 @@ public struct BackendConfiguration: Sendable {
 
   var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 
-  /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use
-  /// of a vault says so, or why the directory cannot be used.
+  /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use of a
+  /// vault says so, or why the directory cannot be used.
   package func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
     if FileStatus(of: path) != nil { return path }

@@ -14,8 +14,8 @@ public import Configuration
 /// ```
 ///
 /// **Keys.** The account of a secret is the key as it is written: its components, joined by `separator`. The key
-/// `api.token` is the secret that `secret -s com.example.server set api.token` stores. With the separator `-`, it is the
-/// secret `api-token`. The context of a key is ignored.
+/// `api.token` is the secret that `secret -s com.example.server set api.token` stores. With the separator `-`, it is
+/// the secret `api-token`. The context of a key is ignored.
 ///
 /// **Values.** Every value is marked as secret. Its bytes are decoded as by `StandardSecretCoder`, so a value that
 /// `@SecurelyStoredValue` has stored is read as that type. Strings and bytes are read as they are, without trimming. An
@@ -27,10 +27,10 @@ public import Configuration
 /// `.invalidIdentifier` for an empty key. No error contains a value. The methods of a reader that do not throw return
 /// `nil` or the default in these cases.
 ///
-/// **Freshness.** Nothing is cached. A value is read from the store at each call, and a snapshot reads all secrets of the
-/// service when it is made. The watching methods yield the current state first, and then each change by this process or
-/// another one. While the store is locked, they yield nothing. They need a backend that reports changes; of another one
-/// they yield only the current state.
+/// **Freshness.** Nothing is cached. A value is read from the store at each call, and a snapshot reads all secrets of
+/// the service when it is made. The watching methods yield the current state first, and then each change by this
+/// process or another one. While the store is locked, they yield nothing. They need a backend that reports changes; of
+/// another one they yield only the current state.
 ///
 /// Reads never show a prompt, except by `fetch`: they throw `.locked` instead. The values that a reader returns are
 /// ordinary strings outside guarded memory. Thread-safe.

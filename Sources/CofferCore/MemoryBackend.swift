@@ -1,8 +1,8 @@
 public import FoundationEssentials
 internal import Synchronization
 
-/// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets
-/// on a disk. Thread-safe.
+/// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets on
+/// a disk. Thread-safe.
 ///
 /// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
 /// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
@@ -24,8 +24,8 @@ public final class MemoryBackend: SecretBackend {
   /// Creates an empty backend that keeps earlier versions up to the limit `history`. `now` returns the time for
   /// metadata, and for the age of earlier versions.
   ///
-  /// With `repeatsTransactions`, the body of each transaction runs twice, and only the second run counts, as if another machine
-  /// had won a race: a test sees whether the body may be repeated.
+  /// With `repeatsTransactions`, the body of each transaction runs twice, and only the second run counts, as if another
+  /// machine had won a race: a test sees whether the body may be repeated.
   public init(
     history: HistoryLimit = .standard, repeatsTransactions: Bool = false,
     now: @escaping @Sendable () -> Date = { Date() }
@@ -59,8 +59,7 @@ public final class MemoryBackend: SecretBackend {
 
   /// Stores `value`, and replaces any existing secret with that identifier, which becomes an earlier version.
   ///
-  /// Throws `.tooLarge` above 16 MiB, `.invalidMetadata` for metadata out of bounds, `.conflict` or
-  /// `.timedOut`.
+  /// Throws `.tooLarge` above 16 MiB, `.invalidMetadata` for metadata out of bounds, `.conflict` or `.timedOut`.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
@@ -69,8 +68,8 @@ public final class MemoryBackend: SecretBackend {
     }
   }
 
-  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret. Throws `.conflict` or
-  /// `.timedOut`.
+  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret. Throws
+  /// `.conflict` or `.timedOut`.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try withTransaction { transaction throws(SecretError) in
@@ -92,8 +91,8 @@ public final class MemoryBackend: SecretBackend {
     try read { state throws(SecretError) in try SecretVersion.list(state.history(identifier, now: now())) }
   }
 
-  /// Returns one version with its value, or `nil` if there is no such version within the history limit. Throws `.conflict` or
-  /// `.timedOut`.
+  /// Returns one version with its value, or `nil` if there is no such version within the history limit. Throws
+  /// `.conflict` or `.timedOut`.
   public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
     try read { state in state.secret(identifier, version: version, now: now()) }
   }
@@ -104,8 +103,8 @@ public final class MemoryBackend: SecretBackend {
     try read { state in state.removedItems(inService: service, now: now()) }
   }
 
-  /// Removes the secret and its earlier versions, and wipes their values. Returns `false` if there was nothing of it. Throws
-  /// `.conflict` or `.timedOut`.
+  /// Removes the secret and its earlier versions, and wipes their values. Returns `false` if there was nothing of it.
+  /// Throws `.conflict` or `.timedOut`.
   @discardableResult
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }
@@ -134,8 +133,8 @@ public final class MemoryBackend: SecretBackend {
   /// Returns a new stream of the changes by this object.
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
-  /// Takes the lease of a secret, which holds between the threads of this process. Returns `nil` if another thread has the
-  /// lease. Throws nothing.
+  /// Takes the lease of a secret, which holds between the threads of this process. Returns `nil` if another thread has
+  /// the lease. Throws nothing.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     guard leases.withLock({ $0.insert(identifier).inserted }) else { return nil }
     return SecretLease { [weak self] in _ = self?.leases.withLock { $0.remove(identifier) } }

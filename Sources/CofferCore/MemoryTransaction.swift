@@ -63,8 +63,8 @@ struct MemoryState {
     prune(identifier, HistoryRule(limit, now: now))
   }
 
-  /// Changes the limit, and drops the versions that are beyond it. A version that the old limit has dropped does
-  /// not come back.
+  /// Changes the limit, and drops the versions that are beyond it. A version that the old limit has dropped does not
+  /// come back.
   mutating func setLimit(_ limit: HistoryLimit, now: Date) {
     for identifier in Array(records.keys) {
       for limit in [self.limit, limit] { prune(identifier, HistoryRule(limit, now: now)) }

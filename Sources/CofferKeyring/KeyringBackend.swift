@@ -5,33 +5,31 @@ internal import Synchronization
 
 /// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
-/// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
-/// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
-/// with this backend. An item with `account` instead of `username`, as keytar, Visual Studio Code and JetBrains' programs
-/// store it, has the identifier too.
+/// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only. Python's
+/// keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets with this backend.
+/// An item with `account` instead of `username`, as keytar, Visual Studio Code and JetBrains' programs store it, has
+/// the identifier too.
 ///
 /// - Several items may have one identifier. They are the same secret if they differ at most in attributes that begin
 ///   with `xdg:` or `coffer:`, in attributes of the service, and in `target=default`.
-/// - Searches cover all collections, or only ``KeyringOptions/collection``. New items go to that collection,
-///   or to the default collection.
-/// - A store updates an existing item in place. Its label and other attributes stay, unless the store has
-///   metadata, and its content type stays, unless the value is stored encoded.
-/// - If several items match, unlocked items come before locked ones. Of those, the item that was modified
-///   last is read and updated. The service's times are in whole seconds; within one second, the item that was
-///   created last counts.
+/// - Searches cover all collections, or only ``KeyringOptions/collection``. New items go to that collection, or to the
+///   default collection.
+/// - A store updates an existing item in place. Its label and other attributes stay, unless the store has metadata, and
+///   its content type stays, unless the value is stored encoded.
+/// - If several items match, unlocked items come before locked ones. Of those, the item that was modified last is read
+///   and updated. The service's times are in whole seconds; within one second, the item that was created last counts.
 /// - A store changes an item that another program distinguishes by more attributes, such as `target=work`, only if no
 ///   other item has the identifier. Otherwise it updates or creates an item of its own.
 /// - A store also deletes outdated items in the same collection: the same secret stored twice, and an item that differs
 ///   only in `application` or the label and has the value that the store overwrote.
 /// - `remove` throws `.ambiguous` if the items are different secrets.
-/// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
-///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values. gnome-keyring's
-///   encrypted files do not, and there only a value with NUL or bytes that are not UTF-8 is encoded.
-/// - A locked collection is unlocked if that needs no password, or if ``KeyringOptions/mayPrompt`` allows a
-///   prompt.
+/// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are not UTF-8
+///   is stored as `coffer:base64:` and its base64, because services change such values. gnome-keyring's encrypted files
+///   do not, and there only a value with NUL or bytes that are not UTF-8 is encoded.
+/// - A locked collection is unlocked if that needs no password, or if ``KeyringOptions/mayPrompt`` allows a prompt.
 ///
-/// The service has no transactions. A store with metadata makes several calls, and the last one sets the
-/// value. A secret is moved by a copy: the original is deleted when the copy was read back.
+/// The service has no transactions. A store with metadata makes several calls, and the last one sets the value. A
+/// secret is moved by a copy: the original is deleted when the copy was read back.
 ///
 /// Methods may be called from any thread. Every method that throws can throw the errors of the service:
 /// - `.unavailable`: the bus or the service cannot be reached.
@@ -42,10 +40,11 @@ internal import Synchronization
 /// - `.promptDismissed`: somebody or ``cancelPrompts()`` dismissed a prompt.
 /// - `.conflict`: other programs changed the secret during each of four attempts.
 /// - `.io`: the service answered with another error, or against the protocol.
-/// - `.tooLarge`: the message with the value exceeds the limit of the bus, or a value in the keyring is larger than 32 MiB.
+/// - `.tooLarge`: the message with the value exceeds the limit of the bus, or a value in the keyring is larger than 32
+///   MiB.
 public final class KeyringBackend: SecretBackend {
-  /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
-  /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
+  /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites the whole
+  /// collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   package static let maximumSecretSize = 1_048_576
 
   private let connection: SecretServiceConnection
@@ -72,8 +71,8 @@ public final class KeyringBackend: SecretBackend {
   /// Whether a Secret Service runs on the session bus, or the bus can start one. `false` if there is no bus. Starts
   /// nothing.
   ///
-  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
-  /// most ``KeyringOptions/connectTimeout``. Thread-safe.
+  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for
+  /// at most ``KeyringOptions/connectTimeout``. Thread-safe.
   public func isAvailable() throws(SecretError) -> Bool {
     do throws(SecretError) { return try connection.isAvailable() } catch  where error.code == .unavailable {
       return false
@@ -96,13 +95,14 @@ public final class KeyringBackend: SecretBackend {
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
 
-  /// Calls `observer` before each wait for a prompt, on the thread that waits, and calls what `observer` has returned after
-  /// the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread. Replaces an
-  /// earlier observer. Thread-safe.
+  /// Calls `observer` before each wait for a prompt, on the thread that waits, and calls what `observer` has returned
+  /// after the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread.
+  /// Replaces an earlier observer. Thread-safe.
   package func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
-  /// Makes lists leave out the items that the service refuses to read, and call `observer` with a description and the error
-  /// of each. Without an observer, such an item ends a list with the error. The same holds for values that are read together.
+  /// Makes lists leave out the items that the service refuses to read, and call `observer` with a description and the
+  /// error of each. Without an observer, such an item ends a list with the error. The same holds for values that are
+  /// read together.
   package func leaveOutUnreadable(_ observer: @escaping @Sendable (String, SecretError) -> Void) {
     unreadable.withLock { $0 = observer }
   }
@@ -144,8 +144,8 @@ public final class KeyringBackend: SecretBackend {
     }
   }
 
-  /// Stores the value. Throws `.tooLarge` if it is larger than 1 MiB, `.invalidMetadata` if the metadata
-  /// exceeds its limits or has a date before the year 1 or after 9999, and the errors of the service.
+  /// Stores the value. Throws `.tooLarge` if it is larger than 1 MiB, `.invalidMetadata` if the metadata exceeds its
+  /// limits or has a date before the year 1 or after 9999, and the errors of the service.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
@@ -165,14 +165,15 @@ public final class KeyringBackend: SecretBackend {
     try remove(identifier, all: false)
   }
 
-  /// Returns the secrets of `service`, or all secrets if it is `nil`, sorted by identifier. Throws the errors of the service.
+  /// Returns the secrets of `service`, or all secrets if it is `nil`, sorted by identifier. Throws the errors of the
+  /// service.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
   }
 
-  /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`. Needs one call for
-  /// each item of the service and one for 64 values, which are in memory together. Throws what `body` throws, and the errors
-  /// of the service.
+  /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`. Needs one call for each item of
+  /// the service and one for 64 values, which are in memory together. Throws what `body` throws, and the errors of the
+  /// service.
   public func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
@@ -199,8 +200,8 @@ public final class KeyringBackend: SecretBackend {
     }
   }
 
-  /// Returns a secret that could not be read together with others: a locked one, one that another program has changed, or one
-  /// that cannot be read, which the observer is told with an error of one of `codes`.
+  /// Returns a secret that could not be read together with others: a locked one, one that another program has changed,
+  /// or one that cannot be read, which the observer is told with an error of one of `codes`.
   private func readable(
     _ identifier: SecretIdentifier, unless codes: Set<SecretError.Code>
   ) throws(SecretError) -> Secret? {
@@ -219,16 +220,16 @@ public final class KeyringBackend: SecretBackend {
   /// Returns a stream of the changes that the service's signals report, made by any program.
   ///
   /// The subscription is in force when this returns, unless the service cannot be reached within
-  /// ``KeyringOptions/connectTimeout``. The backend then tries again, and reports a change of everything once
-  /// it has connected. Changes within 20 milliseconds may be reported as one.
+  /// ``KeyringOptions/connectTimeout``. The backend then tries again, and reports a change of everything once it has
+  /// connected. Changes within 20 milliseconds may be reported as one.
   public func changes() -> AsyncStream<SecretChange> { watcher.subscribe() }
 
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
-  /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which one connection at a
-  /// time can own. It therefore holds between all programs that reach the same keyring, and ends with the process. It
-  /// holds no longer than the bus runs, like the keyring itself. Throws `.denied` if the bus does not permit names, as in
-  /// some sandboxes, and the errors of the service.
+  /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which one connection
+  /// at a time can own. It therefore holds between all programs that reach the same keyring, and ends with the process.
+  /// It holds no longer than the bus runs, like the keyring itself. Throws `.denied` if the bus does not permit names,
+  /// as in some sandboxes, and the errors of the service.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let name = "coffer.lease.h" + identifier.hashText
     let timeout = options.callTimeout
@@ -242,7 +243,8 @@ public final class KeyringBackend: SecretBackend {
 
   // MARK: Several items
 
-  /// Returns the items with this identifier that are different secrets, the newest first. Throws the errors of the service.
+  /// Returns the items with this identifier that are different secrets, the newest first. Throws the errors of the
+  /// service.
   package func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
     try search(for: identifier) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
@@ -255,15 +257,15 @@ public final class KeyringBackend: SecretBackend {
     try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
-  /// Deletes every item with this identifier. Returns `false` if there was none. Throws the errors of the service; some of
-  /// several items may then be deleted.
+  /// Deletes every item with this identifier. Returns `false` if there was none. Throws the errors of the service; some
+  /// of several items may then be deleted.
   @discardableResult
   package func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, all: true)
   }
 
-  /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is `false`, and
-  /// the errors of the service. The original is then kept, and a reason says so if a copy remains.
+  /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is
+  /// `false`, and the errors of the service. The original is then kept, and a reason says so if a copy remains.
   package func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome {

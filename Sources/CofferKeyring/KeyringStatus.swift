@@ -1,8 +1,7 @@
 #if Keyring
 package import CofferCore
 
-/// The state of the session bus and its Secret Service. Finding it starts nothing, unlocks nothing and shows
-/// no prompt.
+/// The state of the session bus and its Secret Service. Finding it starts nothing, unlocks nothing and shows no prompt.
 package struct KeyringStatus: Sendable {
   /// The D-Bus address of the session bus, or `nil` if none was found.
   package internal(set) var busAddress: String?
@@ -23,8 +22,8 @@ package struct KeyringStatus: Sendable {
 }
 
 extension KeyringBackend {
-  /// Returns the status of the session bus that `environment` names, of its Secret Service, and of the collection with the
-  /// alias or label `collection`, or else of the default collection.
+  /// Returns the status of the session bus that `environment` names, of its Secret Service, and of the collection with
+  /// the alias or label `collection`, or else of the default collection.
   ///
   /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.
   package static func probe(

@@ -8,8 +8,8 @@ struct Check: Sendable {
   var omittedBy: SecretBackendConformance.Omissions = []
   /// Whether it needs ``SecretBackendConformance/Options/setHistoryVersions``.
   var setsHistoryLimit = false
-  /// The code, which gets the backend, and the identifier of a secret of the check: account `a`. It runs on a thread that may
-  /// block, and calls the synchronous methods of the backend.
+  /// The code, which gets the backend, and the identifier of a secret of the check: account `a`. It runs on a thread
+  /// that may block, and calls the synchronous methods of the backend.
   let body: @Sendable (ConformanceContext, any SecretBackend, _ a: SecretIdentifier) throws -> Void
 
   static let all: [Check] =
@@ -36,8 +36,8 @@ extension SecretFeatures {
   static let versions: SecretFeatures = [.history, .transactions]
 }
 
-/// The failure of a check: the situation, what the protocol requires in it, and what happened. Values of
-/// secrets are described by their size.
+/// The failure of a check: the situation, what the protocol requires in it, and what happened. Values of secrets are
+/// described by their size.
 struct Expectation: Error {
   let message: String
 
@@ -142,8 +142,7 @@ struct ConformanceContext: Sendable {
     try expect(try backend.remove(identifier), toBe: expected, "remove, \(situation)")
   }
 
-  /// Expects `body` to throw an error with one of `codes`, in which `canary` does not occur. `nil` stands for
-  /// any code.
+  /// Expects `body` to throw an error with one of `codes`, in which `canary` does not occur. `nil` stands for any code.
   @discardableResult
   func expectError(
     _ codes: Set<SecretError.Code>?, _ situation: String, canary: String? = nil, _ body: () throws -> Void

@@ -8,8 +8,8 @@ internal import Synchronization
 /// backend.fail(.lookUp, with: SecretError(.locked, "The keyring is locked."))
 /// ```
 ///
-/// A failing call changes nothing. A call inside a transaction fails like one outside of it. Each method also throws what
-/// the same method of its `base` throws.
+/// A failing call changes nothing. A call inside a transaction fails like one outside of it. Each method also throws
+/// what the same method of its `base` throws.
 public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // the state is behind a lock
   /// The calls that can fail.
   public enum Call: Hashable, Sendable, CaseIterable {
@@ -42,7 +42,8 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
 
   private let state = Mutex<(failures: [Call: Failure], counts: [Call: Int])>(([:], [:]))
 
-  /// Creates a backend in memory, or one that passes its calls to `base`, which a test can change as another process would.
+  /// Creates a backend in memory, or one that passes its calls to `base`, which a test can change as another process
+  /// would.
   public override init(_ base: any SecretBackend = MemoryBackend()) {
     super.init(base)
     access = checked(base)
@@ -76,8 +77,8 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
     if let error { throw error }
   }
 
-  /// Runs `body` in a transaction of the backend behind this one. Throws the error for ``Call/commit`` after `body`, and
-  /// then nothing is changed.
+  /// Runs `body` in a transaction of the backend behind this one. Throws the error for ``Call/commit`` after `body`,
+  /// and then nothing is changed.
   public override func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {

@@ -8,8 +8,8 @@ internal import Synchronization
 /// try await SecretBackendConformance { MyBackend() }.run()
 /// ```
 ///
-/// Each check has a stable name, by which a failure names it. A check uses a service with a random name and
-/// removes what it stored, so the store may contain other secrets. What `features` of the backend reports is checked.
+/// Each check has a stable name, by which a failure names it. A check uses a service with a random name and removes
+/// what it stored, so the store may contain other secrets. What `features` of the backend reports is checked.
 ///
 /// The checks of `.history` need a backend that keeps at least 5 earlier versions.
 public struct SecretBackendConformance: Sendable {
@@ -27,7 +27,8 @@ public struct SecretBackendConformance: Sendable {
 
   /// Runs the checks with these names, or all checks if `names` is `nil`, one after the other.
   ///
-  /// Throws ``ConformanceFailures`` with every check that failed, and every element of `names` that is not the name of a check.
+  /// Throws ``ConformanceFailures`` with every check that failed, and every element of `names` that is not the name of
+  /// a check.
   @discardableResult
   public func run(only names: Set<String>? = nil) async throws(ConformanceFailures) -> ConformanceReport {
     var failures = (names ?? []).subtracting(Self.checkNames).sorted().map {
@@ -90,15 +91,14 @@ extension SecretBackendConformance {
   public struct Options: Sendable {
     /// The maximum size of a value in bytes, or `nil` if the backend has no maximum. 16 MiB by default.
     public var maximumSecretSize: Int? = 16 * 1024 * 1024
-    /// The size in bytes of the largest value that a check stores, if the backend accepts it. 16 MiB by
-    /// default.
+    /// The size in bytes of the largest value that a check stores, if the backend accepts it. 16 MiB by default.
     public var largestTriedSize = 16 * 1024 * 1024
     /// The size in bytes of the longest service and account that a check uses. 1024 by default.
     public var maximumNameLength = SecretIdentifier.maximumLength
     /// The capabilities that the backend does not have. None by default.
     public var omissions: Omissions = []
-    /// Sets the number of earlier versions that the backend keeps, for the checks of a limit, which leave it at 10 and so may drop
-    /// versions of other secrets. `nil`, the default, skips these.
+    /// Sets the number of earlier versions that the backend keeps, for the checks of a limit, which leave it at 10 and
+    /// so may drop versions of other secrets. `nil`, the default, skips these.
     public var setHistoryVersions: (@Sendable (any SecretBackend, Int) throws -> Void)?
     /// The number of threads in concurrency checks. 8 by default.
     public var threadCount = 8

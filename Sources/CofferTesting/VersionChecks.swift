@@ -230,8 +230,8 @@ extension Check {
 }
 
 extension ConformanceContext {
-  /// Expects the backend to have these versions of a secret, newest first, and the value of the newest one as that of the
-  /// secret. `nil` stands for a removal.
+  /// Expects the backend to have these versions of a secret, newest first, and the value of the newest one as that of
+  /// the secret. `nil` stands for a removal.
   func expectHistory(_ expected: [String?], _ identifier: SecretIdentifier, _ situation: String) throws {
     try expectValue((expected.first ?? nil).map { Array($0.utf8) }, identifier, situation)
     let situation = "the versions, \(situation)"

@@ -1,9 +1,10 @@
 public import CofferCore
 
-/// The versions of a stored value, and the steps between them. ``VaultStorable/configure(builder:)`` registers the steps.
+/// The versions of a stored value, and the steps between them. ``VaultStorable/configure(builder:)`` registers the
+/// steps.
 ///
-/// The versions are counted along the chain of steps that ends with `Value`: the type that no step leads to is the first
-/// version. The steps can be registered in any order. Thread-safe.
+/// The versions are counted along the chain of steps that ends with `Value`: the type that no step leads to is the
+/// first version. The steps can be registered in any order. Thread-safe.
 public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   /// Collects the steps. Not thread-safe.
   public final class Builder {
@@ -51,18 +52,19 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   /// The version of `Value`. Throws `.invalidMigration`.
   func current() throws(SecretError) -> Int { oldest + (try chain.get().count) }
 
-  /// Returns the value that `bytes` encode as one of the earlier `version`, converted by the steps. `nil` is an encoded `nil`.
+  /// Returns the value that `bytes` encode as one of the earlier `version`, converted by the steps. `nil` is an encoded
+  /// `nil`.
   ///
-  /// For bytes from elsewhere, such as an old file. ``VaultStored`` migrates by itself. Throws `.decodingFailed` if the bytes
-  /// are no value of `version`, `.migrationFailed`, `.unsupportedVersion` and `.invalidMigration`.
+  /// For bytes from elsewhere, such as an old file. ``VaultStored`` migrates by itself. Throws `.decodingFailed` if the
+  /// bytes are no value of `version`, `.migrationFailed`, `.unsupportedVersion` and `.invalidMigration`.
   public func value(
     from bytes: SecretBytes, version: Int, coder: any SecretCoder = StandardSecretCoder()
   ) throws(SecretError) -> Value? {
     try value(of: EncodedValue(secret: bytes, version: version), coder)
   }
 
-  /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value of
-  /// their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
+  /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value
+  /// of their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
   func value(of stored: EncodedValue?, _ coder: any SecretCoder) throws(SecretError) -> Value? {
     let steps = try chain.get()
     guard let stored else { return nil }

@@ -7,8 +7,8 @@ public enum DelayedSaves {
   /// Stores all of them now. Throws the first error after it has tried each; what could not be stored is tried again
   /// later. Blocks as long as the backends do. Thread-safe.
   ///
-  /// Call it when the program ends in another way than by `exit` or the end of `main`: when a signal asks it to end, but not in
-  /// the function that `sigaction` calls, and before `_exit` and `execve`.
+  /// Call it when the program ends in another way than by `exit` or the end of `main`: when a signal asks it to end,
+  /// but not in the function that `sigaction` calls, and before `_exit` and `execve`.
   public static func flush() throws(SecretError) {
     if let error = DelayedSaveQueue.shared.flush().first { throw error }
   }

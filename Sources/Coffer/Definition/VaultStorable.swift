@@ -23,18 +23,19 @@ public import FoundationEssentials
 ///
 /// ## Versions
 ///
-/// The version of a stored value is the attribute `coffer.version` of its metadata, so that the bytes are those of the value
-/// alone, and other programs can read them. It is never guessed from the bytes. A secret without the attribute was
-/// stored before there were versions, and is the first version: another program may have stored it, too.
+/// The version of a stored value is the attribute `coffer.version` of its metadata, so that the bytes are those of the
+/// value alone, and other programs can read them. It is never guessed from the bytes. A secret without the attribute
+/// was stored before there were versions, and is the first version: another program may have stored it, too.
 ///
 /// A program that replaces the bytes and keeps the metadata, such as the tool, stores a value of the version that was
-/// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the first
-/// version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is stored.
-/// `secret info` prints the attribute.
+/// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the
+/// first version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is
+/// stored. `secret info` prints the attribute.
 ///
-/// A value with steps is not stored in a backend that does not keep the attribute: a change throws `.unsupported`. If such a
-/// backend has no transactions, Coffer finds that out after the store, and puts the old value and its metadata back. A crash
-/// or a failure of the backend between the two leaves the new value, which is then read as one of the first version.
+/// A value with steps is not stored in a backend that does not keep the attribute: a change throws `.unsupported`. If
+/// such a backend has no transactions, Coffer finds that out after the store, and puts the old value and its metadata
+/// back. A crash or a failure of the backend between the two leaves the new value, which is then read as one of the
+/// first version.
 public protocol VaultStorable {
   /// The type of the value in its current version.
   associatedtype Value: Codable & Equatable & Sendable
@@ -45,8 +46,8 @@ public protocol VaultStorable {
   /// The value that a read returns if nothing is stored. It is not stored itself.
   static var defaultValue: Value { get }
 
-  /// The service and the backend of the value. The default is the name of the executable, and ``DefaultBackend``. Specify
-  /// the service, so that the executable can be renamed.
+  /// The service and the backend of the value. The default is the name of the executable, and ``DefaultBackend``.
+  /// Specify the service, so that the executable can be renamed.
   static var storage: SecretScope { get }
 
   /// The label as in ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``. The default is none.
@@ -59,19 +60,20 @@ public protocol VaultStorable {
   ///
   /// With a delay, the first change starts it, and all changes until its end are stored as one. Until then:
   ///
-  /// - The encoded value is in guarded memory, as `SecretBytes`: not encrypted, but locked and left out of core dumps. It is
-  ///   wiped when it is stored.
+  /// - The encoded value is in guarded memory, as `SecretBytes`: not encrypted, but locked and left out of core dumps.
+  ///   It is wiped when it is stored.
   /// - All objects of the value in this process read it, and observers get it at once. Other processes do not.
-  /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of this
-  ///   process only. The conversion of an earlier version does not wait.
+  /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of
+  ///   this process only. The conversion of an earlier version does not wait.
   ///
-  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` has the error, and `flush()` stores
-  /// at once and throws it. `close()` of the backend stores what waits for it. At `exit` and at the end of `main`, Coffer stores
-  /// the rest: it waits for the backends for at most ten seconds, and prints what it could not store to the standard error.
+  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` has the error, and
+  /// `flush()` stores at once and throws it. `close()` of the backend stores what waits for it. At `exit` and at the
+  /// end of `main`, Coffer stores the rest: it waits for the backends for at most ten seconds, and prints what it could
+  /// not store to the standard error.
   ///
-  /// A process that a signal ends, that crashes or that calls `_exit` loses what was not stored: at most the changes of the
-  /// last `saveDelay`. A program that must lose nothing at a signal, such as a server, handles the signal and
-  /// calls `DelayedSaves.flush()`.
+  /// A process that a signal ends, that crashes or that calls `_exit` loses what was not stored: at most the changes of
+  /// the last `saveDelay`. A program that must lose nothing at a signal, such as a server, handles the signal and calls
+  /// `DelayedSaves.flush()`.
   static var saveDelay: Duration { get }
 
   /// The encoder of values that are stored as JSON. Text, data and the other types in the table of

@@ -11,15 +11,16 @@ public typealias VaultStored = StoredValue
 extension StoredValue {
   /// Creates the value of a definition. Reads nothing; the backend is chosen and opened at the first use.
   ///
-  /// - A stored value of an earlier version is converted by the definition's steps when it is read, and its current form
-  ///   is stored in one step, which also changes the version. A change by another thread or process in that time is kept,
-  ///   and the read begins again; for other processes if the backend has transactions. If the value cannot be stored, for
-  ///   example on a read-only disk, the read returns it nevertheless, ``lastError`` is set, and the next read tries again.
-  /// - A read throws `.migrationFailed` if a step fails, `.unsupportedVersion` if the value has a version that the program
-  ///   does not read, and `.invalidMigration` if the definition's steps are not one chain, even if nothing is stored. The
-  ///   stored value is unchanged.
-  /// - `set(_:)` throws `.invalidMigration` too, and `.unsupported` if the definition has steps and the backend keeps no
-  ///   attributes. It does not store a value that equals the stored one.
+  /// - A stored value of an earlier version is converted by the definition's steps when it is read, and its current
+  ///   form is stored in one step, which also changes the version. A change by another thread or process in that time
+  ///   is kept, and the read begins again; for other processes if the backend has transactions. If the value cannot be
+  ///   stored, for example on a read-only disk, the read returns it nevertheless, ``lastError`` is set, and the next
+  ///   read tries again.
+  /// - A read throws `.migrationFailed` if a step fails, `.unsupportedVersion` if the value has a version that the
+  ///   program does not read, and `.invalidMigration` if the definition's steps are not one chain, even if nothing is
+  ///   stored. The stored value is unchanged.
+  /// - `set(_:)` throws `.invalidMigration` too, and `.unsupported` if the definition has steps and the backend keeps
+  ///   no attributes. It does not store a value that equals the stored one.
   /// - With a ``VaultStorable/saveDelay``, a change is stored later.
   public convenience init<Definition: VaultStorable>(_ definition: Definition.Type)
   where Definition.Value == Value {

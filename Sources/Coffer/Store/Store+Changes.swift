@@ -30,8 +30,8 @@ extension Store {
   /// transactions.
   public func insert(_ item: Item) async throws { try await perform([.insert([item])]) }
 
-  /// Adds or replaces items in one step, as the method for one item does. Of several with one identifier, the last one is
-  /// stored.
+  /// Adds or replaces items in one step, as the method for one item does. Of several with one identifier, the last one
+  /// is stored.
   public func insert(_ items: [Item]) async throws { try await perform([.insert(items)]) }
 
   /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
@@ -41,8 +41,8 @@ extension Store {
   /// Removes items in one step, as the method for one item does.
   public func remove(_ items: [Item]) async throws { try await perform([.remove(items)]) }
 
-  /// Removes all items, and no secret that does not decode as an item. Throws the backend's errors
-  /// and `.timedOut`; nothing is changed then if the backend has transactions.
+  /// Removes all items, and no secret that does not decode as an item. Throws the backend's errors and `.timedOut`;
+  /// nothing is changed then if the backend has transactions.
   public func removeAll() async throws { try await perform([.removeAll]) }
 
   func perform(_ steps: [StoreOperation<Item>.Step]) async throws {
@@ -90,8 +90,8 @@ extension Store {
         return (changes, events)
       }
       publish { state in
-        // All removals in one step, because each step looks at every entry. Of several changes of one identifier, the last
-        // one counts.
+        // All removals in one step, because each step looks at every entry. Of several changes of one identifier, the
+        // last one counts.
         state.contents.remove(Set(changes.filter { $0.entry == nil }.map(\.identifier)))
         let last = Dictionary(changes.enumerated().map { ($1.identifier, $0) }) { $1 }
         for (index, change) in changes.enumerated() where last[change.identifier] == index {

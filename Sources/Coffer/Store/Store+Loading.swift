@@ -51,8 +51,8 @@ extension Store {
     return StoreContents(entries, failures: failures)
   }
 
-  /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number, and
-  /// there must be room after it.
+  /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number,
+  /// and there must be room after it.
   private static func lastOrder(of contents: StoreContents<Item>) -> Int64 {
     contents.entries.reversed().lazy.compactMap { Int64($0.key.order) }.first { $0 < .max / 2 } ?? 0
   }

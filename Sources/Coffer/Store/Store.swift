@@ -9,11 +9,11 @@ internal import Synchronization
 /// try await store.insert(note)
 /// ```
 ///
-/// Each item is one secret, whose account is the item's identifier. The items are in the order of their first insertion,
-/// also after a restart. A change is stored first, then made in memory, and then reported to ``events`` and Observation.
-/// Changes by other processes are made in memory when the backend reports them. A secret that does not decode as an item
-/// is in ``failures``, stays stored, and hides no other. Without a backend in its scope, a store asks for ``DefaultBackend``
-/// at each use, and keeps the items of each backend apart. Thread-safe.
+/// Each item is one secret, whose account is the item's identifier. The items are in the order of their first
+/// insertion, also after a restart. A change is stored first, then made in memory, and then reported to ``events`` and
+/// Observation. Changes by other processes are made in memory when the backend reports them. A secret that does not
+/// decode as an item is in ``failures``, stays stored, and hides no other. Without a backend in its scope, a store asks
+/// for ``DefaultBackend`` at each use, and keeps the items of each backend apart. Thread-safe.
 public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observable {
   struct State {
     var contents = StoreContents<Item>()
@@ -51,7 +51,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
 
   deinit { state.withLock { $0.watch?.cancel() } }
 
-  /// The store of the backend that is used now. `loading`: begins to load the items of a backend that was not used before.
+  /// The store of the backend that is used now. `loading`: begins to load the items of a backend that was not used
+  /// before.
   func current(loading: Bool = false) -> Store {
     if source != nil { return self }
     let source = DefaultBackend.source
@@ -76,7 +77,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   ///   - storage: The service of the items, which should contain nothing else, and their backend.
   ///   - cacheIdentifier: The property that identifies an item: 1…1024 UTF-8 bytes without NUL.
   ///   - coder: The conversion between items and bytes.
-  ///   - history: What becomes of earlier values in a backend that keeps them. By default, an item that is replaced or removed
+  ///   - history: What becomes of earlier values in a backend that keeps them. By default, an item that is replaced or
+  ///     removed
   ///     cannot be restored.
   public convenience init(
     storage: SecretScope, cacheIdentifier: any KeyPath<Item, String> & Sendable,
@@ -128,8 +130,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     return buffer.stream { store.state.withLock { $0.subscribers[key] = nil } }
   }
 
-  /// Runs `body` with `order` held. Tells Observation of a change when the lock is free again, because an observer may read
-  /// the items at once, and may wait for another change. One thread at a time tells it.
+  /// Runs `body` with `order` held. Tells Observation of a change when the lock is free again, because an observer may
+  /// read the items at once, and may wait for another change. One thread at a time tells it.
   func inOrder(_ body: () throws(SecretError) -> Void) throws(SecretError) {
     defer {
       while state.withLock({ state in

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Changes to a ``Store`` that are made together: nothing happens until `run()`, and it
-/// happens once, in one transaction.
+/// Changes to a ``Store`` that are made together: nothing happens until `run()`, and it happens once, in one
+/// transaction.
 ///
 /// ```swift
 /// try await store.removeAll().insert(fresh).run()

@@ -45,8 +45,8 @@ public enum DefaultBackend {
 
   /// Replaces the backend for the process, or restores that of the configuration if `backend` is `nil`.
   ///
-  /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` or of ``Store/events`` that has begun
-  /// stays with its backend.
+  /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` or of ``Store/events`` that has
+  /// begun stays with its backend.
   public static func replace(with backend: (any SecretBackend)?) {
     let source = backend.map { BackendSource(given: $0) }
     replacement.withLock { $0 = source }
@@ -72,11 +72,11 @@ public enum DefaultBackend {
     return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
   }
 
-  /// Runs a test's `operation` with a backend, as ``with(_:operation:)`` does, and protects the real store of the person who runs
-  /// the tests.
+  /// Runs a test's `operation` with a backend, as ``with(_:operation:)`` does, and protects the real store of the
+  /// person who runs the tests.
   ///
-  /// From the first call until the process ends, code outside of a scope has no default backend: each use throws `.noBackend`.
-  /// It has one again if the program calls ``replace(with:)``, or if `COFFER_BACKEND` names one.
+  /// From the first call until the process ends, code outside of a scope has no default backend: each use throws
+  /// `.noBackend`. It has one again if the program calls ``replace(with:)``, or if `COFFER_BACKEND` names one.
   public static func withOnly<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     isOnlyInScopes.store(true, ordering: .releasing)
     return try with(backend, operation: operation)

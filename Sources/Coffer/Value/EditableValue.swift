@@ -18,8 +18,7 @@ extension EditableValue {
   /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value. Throws
   /// like ``edit(_:)``.
   @discardableResult
-  public func set<Part>(_ keyPath: WritableKeyPath<Content, Part>, to part: Part) throws(SecretError) -> Bool
-  {
+  public func set<Part>(_ keyPath: WritableKeyPath<Content, Part>, to part: Part) throws(SecretError) -> Bool {
     try edit { value in
       value?[keyPath: keyPath] = part
       return value != nil

@@ -1,7 +1,7 @@
 internal import CofferCore
 
-/// `Optional`, as a value's type that is flattened at run time: the coder sees the wrapped type only, and `nil`
-/// is an absent secret.
+/// `Optional`, as a value's type that is flattened at run time: the coder sees the wrapped type only, and `nil` is an
+/// absent secret.
 protocol OptionalValue {
   /// Decodes the wrapped type. Returns `nil` if the bytes are an encoded `nil`.
   static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self?
@@ -59,8 +59,8 @@ extension SecretCoder {
     return value as? Value
   }
 
-  /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error, which
-  /// quotes the value.
+  /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error,
+  /// which quotes the value.
   func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: EncodedValue) throws(SecretError)
     -> Value?
   {

@@ -1,7 +1,8 @@
 internal import CofferCore
 internal import FoundationEssentials
 
-/// The types that are stored as text without quotation marks, so that shells and other programs can read and write them.
+/// The types that are stored as text without quotation marks, so that shells and other programs can read and write
+/// them.
 enum PlainText {
   static func isText(_ type: any Any.Type) -> Bool {
     if type == String.self || type == URL.self || type == UUID.self || type == Date.self { return true }

@@ -1,8 +1,8 @@
 public import CofferCore
 public import FoundationEssentials
 
-// The same methods for `async` code. Each call runs on a thread outside the cooperative pool, because a backend can wait
-// for a disk, a lock or a prompt. Cancelling the task does not end the call.
+// The same methods for `async` code. Each call runs on a thread outside the cooperative pool, because a backend can
+// wait for a disk, a lock or a prompt. Cancelling the task does not end the call.
 
 extension SecurelyStoredValue {
   /// Returns the value, or `nil` if there is none. Throws like the method without `async`.
@@ -60,10 +60,10 @@ extension SecurelyStoredValue {
 extension SecurelyStoredValue {
   /// Runs `body` while no other thread or process has the lease of this value.
   ///
-  /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the value.
-  /// Read the value inside `body`, because another program may have changed it during the wait. Throws what `body`
-  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no leases. Those of
-  /// this package have.
+  /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the
+  /// value. Read the value inside `body`, because another program may have changed it during the wait. Throws what
+  /// `body` throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no
+  /// leases. Those of this package have.
   @_disfavoredOverload
   public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
     let (backend, identifier) = try content.place()
@@ -83,8 +83,8 @@ extension SecurelyStoredValue {
     ) { _ in try await body() }
   }
 
-  /// Returns the value if it is fresh, and otherwise replaces it by the result of `refresh`, which only one of all tasks
-  /// and processes calls at a time.
+  /// Returns the value if it is fresh, and otherwise replaces it by the result of `refresh`, which only one of all
+  /// tasks and processes calls at a time.
   ///
   /// ```swift
   /// let token = try await $token.refreshed(unless: { $0.expires > .now }) { old in
@@ -92,8 +92,8 @@ extension SecurelyStoredValue {
   /// }
   /// ```
   ///
-  /// The others wait for up to `timeout`, and then get the new value. A value that is not there is not fresh. Throws like
-  /// `withLease` and what `refresh` throws; the old value then stays.
+  /// The others wait for up to `timeout`, and then get the new value. A value that is not there is not fresh. Throws
+  /// like `withLease` and what `refresh` throws; the old value then stays.
   public func refreshed(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     unless isFresh: (Value) -> Bool, by refresh: (Value?) async throws -> Value

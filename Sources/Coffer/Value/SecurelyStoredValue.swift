@@ -12,24 +12,24 @@ public import Observation
 /// try $token.remove()
 /// ```
 ///
-/// Use it as a property wrapper, or as an object: `let token = SecurelyStoredValue<String>(key: …)`. It is
-/// thread-safe, and any actor may use it. A `static` property and a property of a `Sendable` class must be such a
-/// constant, because the storage that the compiler makes for a wrapper is a variable.
+/// Use it as a property wrapper, or as an object: `let token = SecurelyStoredValue<String>(key: …)`. It is thread-safe,
+/// and any actor may use it. A `static` property and a property of a `Sendable` class must be such a constant, because
+/// the storage that the compiler makes for a wrapper is a variable.
 ///
-/// Each read asks the backend, and no plaintext is cached. A change that another process makes is therefore seen by
-/// the next read. All objects with the same key and the same backend object see each other's writes.
+/// Each read asks the backend, and no plaintext is cached. A change that another process makes is therefore seen by the
+/// next read. All objects with the same key and the same backend object see each other's writes.
 ///
 /// The methods without `async` block the calling thread until the backend has answered. In `async` code, the overloads
 /// with `await` are chosen, which wait on another thread.
 ///
 /// The object notifies Observation after each change, so that an observer that reads the value at once gets the new
-/// one. In an `@Observable` class, mark the property `@ObservationIgnored`. Changes between a read and the end of
-/// the tracked closure are not reported; ``values`` reports every change. The backend is watched from the first read
-/// that Observation records, or while a stream of ``values`` exists.
+/// one. In an `@Observable` class, mark the property `@ObservationIgnored`. Changes between a read and the end of the
+/// tracked closure are not reported; ``values`` reports every change. The backend is watched from the first read that
+/// Observation records, or while a stream of ``values`` exists.
 ///
-/// `Value` need not be optional, because ``wrappedValue`` is `nil` if there is no value. An optional type is
-/// flattened at run time: `SecurelyStoredValue<String?>` stores the same bytes as `SecurelyStoredValue<String>`, and
-/// storing `nil` removes the value.
+/// `Value` need not be optional, because ``wrappedValue`` is `nil` if there is no value. An optional type is flattened
+/// at run time: `SecurelyStoredValue<String?>` stores the same bytes as `SecurelyStoredValue<String>`, and storing
+/// `nil` removes the value.
 @propertyWrapper
 public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, EditableValue {
   let content: TypedValue<Value>
@@ -42,9 +42,11 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///     executable, so that a renamed program does not find its secrets. Specify the service to avoid that.
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
   ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
-  ///   - label: A name for people, which is stored with the value. A label that the secret already has stays, because a person
+  ///   - label: A name for people, which is stored with the value. A label that the secret already has stays, because a
+  ///     person
   ///     may have changed it.
-  ///   - history: What becomes of earlier values in a backend that keeps them. By default, a value that is replaced or removed
+  ///   - history: What becomes of earlier values in a backend that keeps them. By default, a value that is replaced or
+  ///     removed
   ///     cannot be restored: history is for values that people store.
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
@@ -127,13 +129,13 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   @discardableResult
   public func remove() throws(SecretError) -> Bool { try content.set(nil) }
 
-  /// Removes the value with its earlier versions, which a vault erases from its file at once. Returns `false` if the backend
-  /// has nothing of it. Copies and snapshots of the file keep what they have. Throws the backend's errors.
+  /// Removes the value with its earlier versions, which a vault erases from its file at once. Returns `false` if the
+  /// backend has nothing of it. Copies and snapshots of the file keep what they have. Throws the backend's errors.
   @discardableResult
   public func erase() throws(SecretError) -> Bool { try content.erase() }
 
-  /// Returns the identifier and the metadata of the value, such as its expiry, or `nil` if there is none. Throws the backend's
-  /// errors.
+  /// Returns the identifier and the metadata of the value, such as its expiry, or `nil` if there is none. Throws the
+  /// backend's errors.
   public func item() throws(SecretError) -> SecretItem? {
     let (backend, identifier) = try content.place()
     return try backend.item(identifier)
@@ -150,8 +152,8 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///
   /// `change` gets the value, or `nil` if there is none, and may set it to `nil` to remove it. It runs without a lock,
   /// and runs again if another thread or process has changed the value meanwhile. If it throws, or leaves the value as
-  /// it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after
-  /// 1000 attempts. The change is one step for other processes if the backend has transactions.
+  /// it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000
+  /// attempts. The change is one step for other processes if the backend has transactions.
   public func update<R>(_ change: (inout Value?) throws -> R) throws -> R {
     try content.edit(change).get()
   }
@@ -166,10 +168,9 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///
   /// The call reads the current value, and blocks like `get()`. Each stream yields every change that is made through
   /// this backend object. Changes by other processes or through other backend objects are seen when the backend looks,
-  /// so that several of them can be one. A change in a locked keyring is yielded when the keyring is unlocked; the stream
-  /// never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil` and
-  /// ``lastError`` is set. If no backend can be
-  /// chosen yet, the stream yields the value as soon as one can be.
+  /// so that several of them can be one. A change in a locked keyring is yielded when the keyring is unlocked; the
+  /// stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil` and
+  /// ``lastError`` is set. If no backend can be chosen yet, the stream yields the value as soon as one can be.
   ///
   /// Values that were not consumed yet are kept in guarded memory: at most 4096 values, and at most 1 MiB together, but
   /// always the newest. Older ones are dropped.

@@ -70,8 +70,8 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// The object itself, for calls such as `$count.set(…)`.
   public var projectedValue: StoredValue<Value> { self }
 
-  /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a delayed
-  /// change. `nil` if they succeeded.
+  /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a
+  /// delayed change. `nil` if they succeeded.
   public var lastError: SecretError? { content.lastError }
 
   /// Returns the value, or the default if nothing is stored. Throws the backend's errors, and `.decodingFailed` if the
@@ -85,13 +85,13 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// errors.
   public func reset() throws(SecretError) { try content.set(nil) }
 
-  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none waits.
-  /// Throws the backend's errors; the change then waits for another attempt.
+  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none
+  /// waits. Throws the backend's errors; the change then waits for another attempt.
   public func flush() throws(SecretError) { try content.flush() }
 
-  /// Changes the value in one step, and returns the result of `change`, as
-  /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default. Throws the errors of
-  /// `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
+  /// Changes the value in one step, and returns the result of `change`, as `update` of ``SecurelyStoredValue`` does. If
+  /// nothing is stored, `change` gets the default. Throws the errors of `change`, of `get()` and of `set(_:)`, and
+  /// `.conflict` after 1000 attempts.
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
     try content.update(fallback: defaultValue, change).get()
   }

@@ -85,8 +85,8 @@ extension ValueHub {
     return .saved
   }
 
-  /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore does
-  /// not wait.
+  /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore
+  /// does not wait.
   private func isMigration(to value: EncodedValue?, over expectation: SaveExpectation) -> Bool {
     guard case .only(let expected?) = expectation else { return false }
     return expected.version != value?.version && delayed?.waiting == nil
@@ -122,8 +122,8 @@ extension ValueHub {
     }
   }
 
-  /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the value
-  /// would be read as one of the first version. Without a transaction, what was there is put back.
+  /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the
+  /// value would be read as one of the first version. Without a transaction, what was there is put back.
   private func put(
     _ value: EncodedValue, _ transaction: any SecretTransaction, in backend: any SecretBackend
   ) throws(SecretError) {
@@ -157,7 +157,8 @@ extension ValueHub {
     return metadata
   }
 
-  /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached yet.
+  /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached
+  /// yet.
   func changes() throws(SecretError) -> AsyncStream<SecretChange>? {
     let backend = try source.resolve()
     return backend.features.contains(.changes) ? backend.changes() : nil

@@ -17,8 +17,8 @@ extension ValueHub {
         }
       }
     } catch {
-      // The lock was not free in time: the store's `changes()` takes too long, or it reads this value and so waits
-      // for itself. This call then starts no watch.
+      // The lock was not free in time: the store's `changes()` takes too long, or it reads this value and so waits for
+      // itself. This call then starts no watch.
       return nil
     }
   }

@@ -29,8 +29,8 @@ final class ValueHub: Sendable, Observable {
     var lastPublished: Result<Summary?, SecretError>?
     /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
-    /// Whether a client's read failed without a publication. The next successful read must be published even if
-    /// the value did not change.
+    /// Whether a client's read failed without a publication. The next successful read must be published even if the
+    /// value did not change.
     var hasFailed = false
     var subscribers: [ObjectIdentifier: StreamBuffer<Reading>] = [:]
     /// The number of streams that are being made.
@@ -245,8 +245,8 @@ final class ValueHub: Sendable, Observable {
     if isChanged { publish(reading) }
   }
 
-  /// Delivers the outbox in order. One thread at a time delivers. Other threads, and observers that write during
-  /// the delivery, leave their publications to that thread.
+  /// Delivers the outbox in order. One thread at a time delivers. Other threads, and observers that write during the
+  /// delivery, leave their publications to that thread.
   private func drain() {
     while true {
       let next: Publication? = state.withLock { state in

@@ -21,8 +21,8 @@ package protocol BackendProvider: Sendable {
   /// What to do so that the backend becomes available, as a sentence.
   var setup: String { get }
 
-  /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if that cannot be
-  /// determined: no later backend is chosen then.
+  /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if that cannot
+  /// be determined: no later backend is chosen then.
   func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability?
 
   /// What is missing if the backend is not available, such as “no keyring”.

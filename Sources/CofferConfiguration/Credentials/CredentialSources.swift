@@ -9,8 +9,7 @@ extension BackendConfiguration {
   /// vault, in a Flatpak the Secret portal, the kernel keyring, and then `additional`, such as a prompt. No source but
   /// the portal, a command and those of `additional` asks a person.
   ///
-  /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
-  /// tried.
+  /// A variable that names a missing file, or that is set and empty, is an error: the next source is not tried.
   package func credentials(
     additional: [VaultCredentialSource] = []
   ) -> [VaultCredentialSource] {

@@ -4,13 +4,14 @@ internal import CofferVault
 
 /// The text of a key or a passphrase, as a file, a variable, a descriptor or a command gives it.
 enum CredentialText {
-  /// The most bytes that are read: a key has 62, and an identity with its recipient 2,100; a passphrase is typed by a person.
+  /// The most bytes that are read: a key has 62, and an identity with its recipient 2,100; a passphrase is typed by a
+  /// person.
   static let maximumSize = 65_536
 
   /// The contents of the file at `path`. `name` is the variable or the configuration file that names it.
   ///
-  /// Throws `.configuration` if `path` is empty, or if there is no regular file of at most ``maximumSize``
-  /// bytes; and `.denied` if other users have access to the file by the rule of `FileExposure`.
+  /// Throws `.configuration` if `path` is empty, or if there is no regular file of at most ``maximumSize`` bytes; and
+  /// `.denied` if other users have access to the file by the rule of `FileExposure`.
   static func read(_ path: String, named name: String) throws(SecretError) -> SecretBytes {
     try require(!path.isEmpty, of: name, "a path")
     try VaultCredential.requirePath(path, from: name)
@@ -22,8 +23,8 @@ enum CredentialText {
     return text
   }
 
-  /// The output of the shell command in the variable `name`, which gets `environment` and an empty standard input. After
-  /// `timeout` it is killed together with the processes that it started.
+  /// The output of the shell command in the variable `name`, which gets `environment` and an empty standard input.
+  /// After `timeout` it is killed together with the processes that it started.
   static func output(
     of command: String, named name: String, environment: [String: String], timeout: Duration
   ) throws(SecretError) -> SecretBytes {

@@ -10,8 +10,8 @@ final class InheritedDescriptor: Sendable {
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var outcome: Result<SecretBytes, SecretError>?  // only under the lock
 
-  /// The descriptor that a variable names. `COFFER_PASSPHRASE_FD` has its number. A variable for the path of a file may have
-  /// the path of a descriptor, which the process substitution of a shell writes there. `nil` for any other path.
+  /// The descriptor that a variable names. `COFFER_PASSPHRASE_FD` has its number. A variable for the path of a file may
+  /// have the path of a descriptor, which the process substitution of a shell writes there. `nil` for any other path.
   init?(_ value: String, of variable: String) {
     self.variable = variable
     if variable.hasSuffix("_FD") {

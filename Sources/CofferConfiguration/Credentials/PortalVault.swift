@@ -25,8 +25,8 @@ extension BackendConfiguration {
     #endif
   }
 
-  /// Creates a vault at `path` or `COFFER_VAULT`, else the default path with two key slots: one that the Secret portal opens, and one for the
-  /// recovery key that is returned.
+  /// Creates a vault at `path` or `COFFER_VAULT`, else the default path with two key slots: one that the Secret portal
+  /// opens, and one for the recovery key that is returned.
   ///
   /// From then on, the application's calls use the vault without a key of their own. Show the user the recovery key as
   /// `VaultKey.text(of:)`, once. If the user resets the keyring, the portal gives another secret, and only the recovery

@@ -2,8 +2,9 @@ package import CofferCore
 internal import CofferSystem
 internal import Synchronization
 
-/// The configuration file: an entry `backend = "NAME"` or `backend = "NAME:PLACE"`, and in the table `[key-files]` an entry
-/// `ID = "PATH"` for each vault. A relative PATH begins in the directory of the file, so that a copied home directory opens.
+/// The configuration file: an entry `backend = "NAME"` or `backend = "NAME:PLACE"`, and in the table `[key-files]` an
+/// entry `ID = "PATH"` for each vault. A relative PATH begins in the directory of the file, so that a copied home
+/// directory opens.
 ///
 /// An entry that is not known may be important, and is an error. A change writes one line, and keeps all others.
 struct ConfigurationFile {
@@ -98,8 +99,8 @@ struct ConfigurationFile {
 }
 
 extension ConfigurationFile {
-  /// The error for a file of the form before this one, which is not read: lines `NAME = VALUE`. It says what to write. `nil`
-  /// if there is nothing to write.
+  /// The error for a file of the form before this one, which is not read: lines `NAME = VALUE`. It says what to write.
+  /// `nil` if there is nothing to write.
   static func oldForm(_ text: String, at old: String, new path: String) -> SecretError? {
     var (lines, keyFiles): ([String], [String]) = ([], [])
     for line in text.unicodeScalars.split(separator: "\n") {
@@ -129,8 +130,8 @@ extension ConfigurationFile {
 }
 
 extension BackendConfiguration {
-  /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path of
-  /// a vault, or the alias or label of a keyring's collection.
+  /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path
+  /// of a vault, or the alias or label of a keyring's collection.
   ///
   /// Throws `.configuration` if there is no home directory, if the file is wrong or if it cannot hold the place, and
   /// `.denied`, `.io` or `.timedOut` if the file cannot be written.
@@ -148,8 +149,8 @@ extension BackendConfiguration {
     try change { file in file.set(backend: selection) }
   }
 
-  /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the configuration
-  /// file, it is recorded relative to that. Throws like ``record(backend:at:)``.
+  /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the
+  /// configuration file, it is recorded relative to that. Throws like ``record(backend:at:)``.
   package func record(keyFile: String, forVault id: String) throws(SecretError) {
     guard ConfigurationFile.isVaultIdentifier(id), keyFile.hasPrefix("/") else {
       throw SecretError(
@@ -161,14 +162,14 @@ extension BackendConfiguration {
     try change { file in file.set(keyFile: isBelow ? name : keyFile, forVault: id) }
   }
 
-  /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none.
-  /// Throws `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
+  /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none. Throws
+  /// `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
   package func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
     try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
   }
 
-  /// Makes the directory of the configuration file and of the default key file, unless it exists. A file `.gitignore` in it
-  /// keeps both out of git. Throws `.denied` or `.io`.
+  /// Makes the directory of the configuration file and of the default key file, unless it exists. A file `.gitignore`
+  /// in it keeps both out of git. Throws `.denied` or `.io`.
   package func makeDirectory() throws(SecretError) {
     if FileStatus(of: configurationDirectory) != nil { return }
     try directories.requireHome(for: .configuration)
@@ -228,8 +229,8 @@ extension BackendConfiguration {
     private let last = Mutex<(entries: ConfigurationFile.Entries, time: ContinuousClock.Instant)?>(nil)
     private static let period = Duration.seconds(1)
 
-    /// Returns the entries, which `read` reads unless that was done less than a second ago. That there are none is not kept:
-    /// another program may be about to write them.
+    /// Returns the entries, which `read` reads unless that was done less than a second ago. That there are none is not
+    /// kept: another program may be about to write them.
     func entries(
       _ read: () throws(SecretError) -> ConfigurationFile.Entries
     ) throws(SecretError) -> ConfigurationFile.Entries {

@@ -1,9 +1,10 @@
 internal import CofferCore
 
-/// A table of the subset of TOML 1.0 that the configuration file and a project's file use, with the lines of its entries.
+/// A table of the subset of TOML 1.0 that the configuration file and a project's file use, with the lines of its
+/// entries.
 ///
-/// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries are without quotes, and
-/// only the names of tables have dots. What is accepted means the same to every reader of TOML.
+/// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries are without
+/// quotes, and only the names of tables have dots. What is accepted means the same to every reader of TOML.
 ///
 /// Source: https://toml.io/en/v1.0.0
 package final class TOMLTable {

@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// Sends each change to all streams that a backend's `changes()` returned. Thread-safe.
 ///
-/// A stream keeps up to ``capacity`` changes that were not read. The next one replaces them by one change of all secrets.
+/// A stream keeps up to ``capacity`` changes that were not read. The next one replaces them by one change of all
+/// secrets.
 package final class ChangeBroadcast: Sendable {
   package static let capacity = 1024
 

@@ -1,5 +1,5 @@
-/// A backend that passes every call on to another one, with its features: the base class of a backend that changes a few calls
-/// of any other. Thread-safe.
+/// A backend that passes every call on to another one, with its features: the base class of a backend that changes a
+/// few calls of any other. Thread-safe.
 ///
 /// ```swift
 /// final class CountingBackend: ForwardingBackend, @unchecked Sendable {
@@ -11,9 +11,9 @@
 /// }
 /// ```
 ///
-/// `lookUp`, `item` and `forEachSecret` go to the other backend by themselves: a subclass that changes what `secret` does
-/// overrides them too. Calls inside of a transaction reach the transaction of the other backend, and a value that is observed
-/// reads through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
+/// `lookUp`, `item` and `forEachSecret` go to the other backend by themselves: a subclass that changes what `secret`
+/// does overrides them too. Calls inside of a transaction reach the transaction of the other backend, and a value that
+/// is observed reads through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
 /// ``withoutPrompts``. Each method throws what the same method of ``base`` throws.
 open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not changed after init
   /// The backend that gets the calls.

@@ -25,8 +25,8 @@ extension HistoryRecord {
 }
 
 extension History {
-  /// Whether a change after the version `newest`, or after none, says that no version from before it is kept. A secret that is
-  /// stored again after its removal is a new one: a rewrite drops the removal, and must not change the rule.
+  /// Whether a change after the version `newest`, or after none, says that no version from before it is kept. A secret
+  /// that is stored again after its removal is a new one: a rewrite drops the removal, and must not change the rule.
   package func keepsNothing(after newest: (some HistoryRecord)?) -> Bool {
     switch self {
     case .unchanged: newest.map { $0.keepsNothing && !$0.isRemoval } ?? false

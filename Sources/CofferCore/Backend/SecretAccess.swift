@@ -3,8 +3,8 @@ public import FoundationEssentials
 /// What can be done with secrets in a backend and in a transaction of it.
 ///
 /// Your own backend implements ``secret(_:)``, ``items(inService:)``, ``store(_:for:metadata:history:)`` and
-/// ``remove(_:history:)``. The other requirements have defaults, for backends that can do them at less cost. ``SecretBackend``
-/// lists the *errors of the store*.
+/// ``remove(_:history:)``. The other requirements have defaults, for backends that can do them at less cost.
+/// ``SecretBackend`` lists the *errors of the store*.
 public protocol SecretAccess {
   /// Returns the secret with its value, exactly as stored, and its metadata, or `nil` if there is no such secret.
   ///
@@ -18,57 +18,58 @@ public protocol SecretAccess {
 
   /// Stores `value`, and replaces any existing secret with that identifier.
   ///
-  /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing
-  /// secret is unchanged. An empty value is stored like any other. A backend that keeps no earlier versions ignores `history`.
+  /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing secret
+  /// is unchanged. An empty value is stored like any other. A backend that keeps no earlier versions ignores `history`.
   ///
-  /// Throws `.tooLarge` if the value is larger than the backend's maximum, `.invalidMetadata` if the metadata exceeds its
-  /// bounds, and else an error of the store.
+  /// Throws `.tooLarge` if the value is larger than the backend's maximum, `.invalidMetadata` if the metadata exceeds
+  /// its bounds, and else an error of the store.
   func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError)
 
-  /// Removes the secret. Returns `false` if there is no such secret. A backend that keeps no earlier versions ignores `history`.
+  /// Removes the secret. Returns `false` if there is no such secret. A backend that keeps no earlier versions ignores
+  /// `history`.
   ///
   /// Throws `.ambiguous` in a keyring if several different items have the identifier, and else an error of the store.
   @discardableResult
   func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool
 
-  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. The default reads the value too.
-  /// Throws an error of the store.
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. The default reads the
+  /// value too. Throws an error of the store.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 
-  /// Returns the secret's value, or `nil` if there is no such secret. The default reads the metadata too. Throws an error of
-  /// the store.
+  /// Returns the secret's value, or `nil` if there is no such secret. The default reads the metadata too. Throws an
+  /// error of the store.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
-  /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, in any order, with one value in
-  /// memory at a time. Throws what `body` throws, and an error of the store, also after calls of `body`.
+  /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, in any order, with one
+  /// value in memory at a time. Throws what `body` throws, and an error of the store, also after calls of `body`.
   ///
-  /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory show all
-  /// secrets as of one moment.
+  /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory
+  /// show all secrets as of one moment.
   func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError)
 
   /// Returns the versions of a secret that the backend still has, newest first, without values.
   ///
-  /// The first is the current version, or the removal if the secret was removed. Returns an empty array if the backend has
-  /// nothing of the secret, or keeps no earlier versions. Throws an error of the store.
+  /// The first is the current version, or the removal if the secret was removed. Returns an empty array if the backend
+  /// has nothing of the secret, or keeps no earlier versions. Throws an error of the store.
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion]
 
-  /// Returns one version with its value and the metadata that it had, or `nil` if the backend does not have it. Throws an error
-  /// of the store.
+  /// Returns one version with its value and the metadata that it had, or `nil` if the backend does not have it. Throws
+  /// an error of the store.
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret?
 
-  /// Returns the removed secrets in `service` that can be restored, or of all services if it is `nil`, sorted by identifier.
-  /// Throws an error of the store.
+  /// Returns the removed secrets in `service` that can be restored, or of all services if it is `nil`, sorted by
+  /// identifier. Throws an error of the store.
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret]
 
-  /// Removes the secret if there is one, with its earlier versions and every trace of it. Returns `false` if the backend had
-  /// nothing of the secret. A version beyond the limit counts as long as the backend has not dropped it.
+  /// Removes the secret if there is one, with its earlier versions and every trace of it. Returns `false` if the
+  /// backend had nothing of the secret. A version beyond the limit counts as long as the backend has not dropped it.
   ///
-  /// Copies of a vault's file, and blocks of the disk that the file used before, may still contain the values. Throws an error
-  /// of the store.
+  /// Copies of a vault's file, and blocks of the disk that the file used before, may still contain the values. Throws
+  /// an error of the store.
   @discardableResult
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 }
@@ -113,8 +114,8 @@ public struct MetadataChange: Sendable {
     }
   }
 
-  /// Returns the metadata of a secret after a store at the time `now`, by the rule for all backends. Throws `.invalidMetadata`
-  /// if a bound is exceeded.
+  /// Returns the metadata of a secret after a store at the time `now`, by the rule for all backends. Throws
+  /// `.invalidMetadata` if a bound is exceeded.
   ///
   /// The time of creation is that of `existing`, or else the given one, or else `now`.
   public func applied(to existing: SecretMetadata?, now: Date) throws(SecretError) -> SecretMetadata {
@@ -129,12 +130,13 @@ public struct MetadataChange: Sendable {
 
 /// What becomes of the versions of a secret before a change, in a backend that keeps earlier versions.
 public enum History: Sendable {
-  /// As the current version of the secret has it. The history of a new secret is kept, also of one that was removed before.
+  /// As the current version of the secret has it. The history of a new secret is kept, also of one that was removed
+  /// before.
   case unchanged
   /// The versions since this one are kept, up to the limit of the backend.
   case kept
-  /// No version before this change is shown or restored. The backend deletes them later; ``SecretAccess/erase(_:)`` does at
-  /// once.
+  /// No version before this change is shown or restored. The backend deletes them later; ``SecretAccess/erase(_:)``
+  /// does at once.
   case none
 }
 
@@ -142,15 +144,16 @@ extension SecretAccess {
   /// Returns the items of all services. Throws an error of the store.
   public func items() throws(SecretError) -> [SecretItem] { try items(inService: nil) }
 
-  /// Stores `value` as a new value: label and attributes stay, and the old expiry does not, unless `metadata` says otherwise.
-  /// The history stays as it is. Throws `.tooLarge`, `.invalidMetadata` or an error of the store.
+  /// Stores `value` as a new value: label and attributes stay, and the old expiry does not, unless `metadata` says
+  /// otherwise. The history stays as it is. Throws `.tooLarge`, `.invalidMetadata` or an error of the store.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange = .newValue
   ) throws(SecretError) {
     try store(value, for: identifier, metadata: metadata, history: .unchanged)
   }
 
-  /// Removes the secret. Returns `false` if there is no such secret. The history stays as it is. Throws an error of the store.
+  /// Removes the secret. Returns `false` if there is no such secret. The history stays as it is. Throws an error of the
+  /// store.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, history: .unchanged)
@@ -173,9 +176,9 @@ extension SecretAccess {
 
   /// Stores an earlier version again as the current one, with the metadata that it had.
   ///
-  /// `version` is a number from ``versions(of:)``; `nil` stands for the newest earlier version. Returns the version, or `nil` if
-  /// the backend does not have it, and then changes nothing. The version that was current becomes an earlier one. In a
-  /// transaction, this is one step with its other changes. Throws an error of the store.
+  /// `version` is a number from ``versions(of:)``; `nil` stands for the newest earlier version. Returns the version, or
+  /// `nil` if the backend does not have it, and then changes nothing. The version that was current becomes an earlier
+  /// one. In a transaction, this is one step with its other changes. Throws an error of the store.
   @discardableResult
   public func restore(
     _ identifier: SecretIdentifier, version: Int? = nil
@@ -209,7 +212,8 @@ extension SecretAccess {
     }
   }
 
-  // The defaults for a backend without `.history`. One that reports it and does not implement them throws `.unsupported`.
+  // The defaults for a backend without `.history`. One that reports it and does not implement them throws
+  // `.unsupported`.
 
   /// Returns no version. Throws `.unsupported` if the backend reports `.history`.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
@@ -229,7 +233,8 @@ extension SecretAccess {
     return []
   }
 
-  /// Removes the secret. Throws what ``remove(_:history:)`` throws, and `.unsupported` if the backend reports `.history`.
+  /// Removes the secret. Throws what ``remove(_:history:)`` throws, and `.unsupported` if the backend reports
+  /// `.history`.
   @discardableResult
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireNoHistory()

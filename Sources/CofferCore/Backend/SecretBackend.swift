@@ -1,7 +1,7 @@
 /// A store of secrets: a keyring, a vault file, memory.
 ///
-/// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. `async` code calls
-/// them inside ``perform(_:)``. Every method may be called from any thread.
+/// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. `async` code
+/// calls them inside ``perform(_:)``. Every method may be called from any thread.
 ///
 /// A backend is an object. Values with one key in the same object see each other's changes. A backend that changes what
 /// another one does, such as one that counts calls, is a subclass of ``ForwardingBackend``.
@@ -16,8 +16,8 @@
 /// - `.timedOut` at a deadline, and `.conflict` inside a transaction of the same backend;
 /// - `.outcomeUnknown` if a store on another machine did not say whether it made a change;
 /// - for a vault, `.vaultNotFound`, `.notAVault`, `.unsupportedVersion` or `.tampered` if the file cannot be read, and
-///   `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.untrusted` or `.unverifiable` if it is not the one that was seen
-///   before;
+///   `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.untrusted` or `.unverifiable` if it is not the one that was
+///   seen before;
 /// - `.unsupported` or `.configuration` if the backend has no such store.
 ///
 /// Each backend documents which of these it throws. Each method documents what it throws in addition.
@@ -25,51 +25,52 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// What the backend does beyond storing values. The default is nothing.
   var features: SecretFeatures { get }
 
-  /// Runs `body` with exclusive access to the backend, then commits its changes in one durable step. Returns the error of
-  /// `body` as a failure; then nothing is changed. Programs call `withTransaction`, which throws it.
+  /// Runs `body` with exclusive access to the backend, then commits its changes in one durable step. Returns the error
+  /// of `body` as a failure; then nothing is changed. Programs call `withTransaction`, which throws it.
   ///
-  /// Reads in `body` see the transaction's own changes. In `body`, use only the transaction: the backend's own methods throw
-  /// `.conflict`. Keep `body` short, because other writers wait for it. The transaction throws `.conflict` after `body` has
-  /// returned.
+  /// Reads in `body` see the transaction's own changes. In `body`, use only the transaction: the backend's own methods
+  /// throw `.conflict`. Keep `body` short, because other writers wait for it. The transaction throws `.conflict` after
+  /// `body` has returned.
   ///
-  /// **`body` may run more than once**, because a store that many machines share runs it again after a lost race. It must have
-  /// no effect outside of the transaction: it does not ask, print, wait or count. Only the result of the last run is returned.
-  /// If it changes nothing, nothing is written. A vault and memory run it once.
+  /// **`body` may run more than once**, because a store that many machines share runs it again after a lost race. It
+  /// must have no effect outside of the transaction: it does not ask, print, wait or count. Only the result of the last
+  /// run is returned. If it changes nothing, nothing is written. A vault and memory run it once.
   ///
-  /// The default, for a backend without `.transactions`, runs `body` on the backend itself: each call takes effect at once,
-  /// other programs see the steps between, and what was changed before `body` fails stays changed. To lose nothing in either
-  /// case, read and check first, store before you remove, and store last what you can do without.
+  /// The default, for a backend without `.transactions`, runs `body` on the backend itself: each call takes effect at
+  /// once, other programs see the steps between, and what was changed before `body` fails stays changed. To lose
+  /// nothing in either case, read and check first, store before you remove, and store last what you can do without.
   ///
   /// Throws an error of the store.
   func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E>
 
-  /// Returns a new stream of the changes from now on, by this process and by others. Each stream yields every change once.
+  /// Returns a new stream of the changes from now on, by this process and by others. Each stream yields every change
+  /// once.
   ///
   /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
-  /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that is
-  /// not read keeps a limited number of changes. Further ones replace them by one change of all secrets. The default, for a
-  /// backend without `.changes`, is a stream that ends at once.
+  /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that
+  /// is not read keeps a limited number of changes. Further ones replace them by one change of all secrets. The
+  /// default, for a backend without `.changes`, is a stream that ends at once.
   func changes() -> AsyncStream<SecretChange>
 
-  /// Takes the lease of a secret, which need not exist. Returns `nil`, without waiting, if another thread or process has
-  /// the lease. The system releases the leases of a process that ends.
+  /// Takes the lease of a secret, which need not exist. Returns `nil`, without waiting, if another thread or process
+  /// has the lease. The system releases the leases of a process that ends.
   ///
   /// Throws `.denied` or `.io` if the system refuses the lease, and else an error of the store. The default throws
   /// `.unsupported`, for a backend without `.leases`.
   func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
 
-  /// Gives up what the backend keeps between calls, such as an open file and keys in memory. The next call gets it again.
-  /// Closing twice has no further effect. The default stores what waits, as every backend does first: the changes of values
-  /// with a delay.
+  /// Gives up what the backend keeps between calls, such as an open file and keys in memory. The next call gets it
+  /// again. Closing twice has no further effect. The default stores what waits, as every backend does first: the
+  /// changes of values with a delay.
   ///
-  /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the same
-  /// backend.
+  /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the
+  /// same backend.
   func close() throws(SecretError)
 
-  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
-  /// a change. A read that would need a prompt throws `.locked`.
+  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that
+  /// follow a change. A read that would need a prompt throws `.locked`.
   ///
   /// The default is the backend itself, for backends without prompts.
   var withoutPrompts: any SecretBackend { get }
@@ -98,8 +99,9 @@ public struct SecretFeatures: OptionSet, Sendable {
 }
 
 extension SecretBackend {
-  /// Runs `body` in a transaction, and returns its result. The method `transaction` says what `body` may do, which **may run
-  /// more than once**, and what a backend without transactions does. Throws what `body` throws, and an error of the store.
+  /// Runs `body` in a transaction, and returns its result. The method `transaction` says what `body` may do, which
+  /// **may run more than once**, and what a backend without transactions does. Throws what `body` throws, and an error
+  /// of the store.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
     try transaction(body).get()
   }
@@ -111,15 +113,15 @@ extension SecretBackend {
     try transaction(body).get()
   }
 
-  /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. The one way from `async`
-  /// code to a backend: calls block, and a keyring can show a prompt for minutes.
+  /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. The one way from
+  /// `async` code to a backend: calls block, and a keyring can show a prompt for minutes.
   ///
   /// ```swift
   /// let names = try await backend.perform { try $0.items().map(\.identifier) }
   /// ```
   ///
-  /// At most 64 bodies run at a time in one process; more wait in order. Cancelling the task does not end a body. Throws what
-  /// `body` throws.
+  /// At most 64 bodies run at a time in one process; more wait in order. Cancelling the task does not end a body.
+  /// Throws what `body` throws.
   public func perform<R: Sendable, E: Error>(
     _ body: @escaping @Sendable (Self) throws(E) -> R
   ) async throws(E) -> R {

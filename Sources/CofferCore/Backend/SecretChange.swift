@@ -1,5 +1,5 @@
-/// A notice that a secret was stored or removed, without the value. To get the value, look the secret up again. Notices are
-/// equal if they have the same identifier.
+/// A notice that a secret was stored or removed, without the value. To get the value, look the secret up again. Notices
+/// are equal if they have the same identifier.
 public struct SecretChange: Hashable, Sendable {
   /// The secret that was stored or removed, or `nil` if any secret may have been.
   public let identifier: SecretIdentifier?
@@ -17,8 +17,8 @@ public struct SecretChange: Hashable, Sendable {
 
   @TaskLocal private static var currentOrigin: ObjectIdentifier?
 
-  /// Runs `body`. The changes that its calls on a backend make have `object` as their origin, if the backend knows which
-  /// call has made a change. `object` knows the new value, and need not read it again.
+  /// Runs `body`. The changes that its calls on a backend make have `object` as their origin, if the backend knows
+  /// which call has made a change. `object` knows the new value, and need not read it again.
   package static func making<R>(
     for object: AnyObject, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {

@@ -2,8 +2,8 @@ public import FoundationEssentials
 
 /// An error with a code for programs and a text for people.
 ///
-/// The type is a struct with an extensible code, so that functions with typed throws stay source compatible
-/// when a code is added. An error never contains a secret or anything derived from one.
+/// The type is a struct with an extensible code, so that functions with typed throws stay source compatible when a code
+/// is added. An error never contains a secret or anything derived from one.
 public struct SecretError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by the code, and not by the text.
   public let code: Code
@@ -23,8 +23,8 @@ public struct SecretError: Error, Hashable, Sendable {
     case diagnosis
   }
 
-  /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given instead of
-  /// a path, are cut off.
+  /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given instead
+  /// of a path, are cut off.
   public init(_ code: Code, _ reason: String, advice: String? = nil, identifier: SecretIdentifier? = nil) {
     self.init(code, reason, advice: advice, identifier: identifier, remedy: nil)
   }
@@ -57,8 +57,8 @@ extension SecretError: LocalizedError {
 }
 
 extension SecretError {
-  /// The kind of an error. Later versions may add codes. A missing secret is not an error, unless a
-  /// program requires it.
+  /// The kind of an error. Later versions may add codes. A missing secret is not an error, unless a program requires
+  /// it.
   ///
   /// A code can be caught: `catch SecretError.Code.locked`.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -69,8 +69,7 @@ extension SecretError {
 
     // The backend cannot be used now.
 
-    /// The backend is locked: no source has a credential, or the keyring needs a password and prompts are not
-    /// allowed.
+    /// The backend is locked: no source has a credential, or the keyring needs a password and prompts are not allowed.
     public static let locked = Code("locked")
     /// The credential does not open this vault.
     public static let wrongKey = Code("wrongKey")
@@ -100,8 +99,8 @@ extension SecretError {
     public static let unexpectedVault = Code("unexpectedVault")
     /// The vault has a master key that does not follow from the one that was seen: an older or a foreign one.
     public static let unexpectedKey = Code("unexpectedKey")
-    /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked
-    /// against it.
+    /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked against
+    /// it.
     public static let unverifiable = Code("unverifiable")
     /// Nothing vouches for the vault yet: an identity opened it, and anyone can make a vault for a recipient.
     public static let untrusted = Code("untrusted")

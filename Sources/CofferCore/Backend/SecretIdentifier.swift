@@ -11,8 +11,8 @@ public struct SecretIdentifier: Sendable {
   /// The maximum length of a service or account in UTF-8 bytes.
   package static let maximumLength = 1024
 
-  /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than 1024 bytes, or
-  /// contains a NUL.
+  /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than 1024 bytes, or contains a
+  /// NUL.
   public init(service: String, account: String) throws(SecretError) {
     try Self.validate(service, named: "service")
     try Self.validate(account, named: "account")

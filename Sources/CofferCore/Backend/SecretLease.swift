@@ -14,13 +14,13 @@ public final class SecretLease: Sendable {
 }
 
 extension SecretBackend {
-  /// Runs `body` with the lease of a secret: only one thread of one process has it at a time. If several programs refresh one
-  /// token, a lease lets one of them do it. Reading and changing the secret need no lease.
+  /// Runs `body` with the lease of a secret: only one thread of one process has it at a time. If several programs
+  /// refresh one token, a lease lets one of them do it. Reading and changing the secret need no lease.
   ///
   /// `body` gets the access to store through. The same lease cannot be taken again in it.
   ///
-  /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and what
-  /// ``SecretBackend/tryLease(_:)`` throws: `.unsupported` for a backend without leases.
+  /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and
+  /// what ``SecretBackend/tryLease(_:)`` throws: `.unsupported` for a backend without leases.
   // In `async` code, the other overload is chosen for every body, because the wait here blocks the thread.
   @_disfavoredOverload
   public func withLease<R>(

@@ -12,8 +12,8 @@ public struct SecretVersion: Hashable, Sendable {
     case removal
   }
 
-  /// Identifies the version among those of its secret. A later version has a higher number, and no number is
-  /// used again. The numbers of one secret need not be consecutive.
+  /// Identifies the version among those of its secret. A later version has a higher number, and no number is used
+  /// again. The numbers of one secret need not be consecutive.
   public let number: Int
   /// What the version is.
   public let kind: Kind
@@ -43,8 +43,8 @@ public struct RemovedSecret: Hashable, Sendable {
 }
 
 extension SecretVersion {
-  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
-  /// throws.
+  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a
+  /// record throws.
   package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
     try records.reversed().map { record throws(SecretError) in
       let kind: Kind =

@@ -5,8 +5,8 @@ internal import CSodium
 /// pointer. From there it could get into swap space, into a core dump, and into the stack frames of signal handlers and
 /// the dynamic linker. Only this type clears it. Thread-safe.
 package enum Residue {
-  /// Bytes. Argon2 uses the most stack of libsodium's functions: 6,900 bytes, measured with 1.0.18. `Tests/System/stops`
-  /// fails if a secret is left deeper in the stack.
+  /// Bytes. Argon2 uses the most stack of libsodium's functions: 6,900 bytes, measured with 1.0.18.
+  /// `Tests/System/stops` fails if a secret is left deeper in the stack.
   private static let stackSize = 16_384
 
   /// Clears the registers through which memory is copied. ``SecretBytes`` does so after each access to its bytes.

@@ -1,10 +1,10 @@
 internal import CSodium
 
-/// Secret bytes in guarded memory, which is locked and excluded from core dumps. The bytes are wiped when the last reference
-/// is released. Thread-safe.
+/// Secret bytes in guarded memory, which is locked and excluded from core dumps. The bytes are wiped when the last
+/// reference is released. Thread-safe.
 ///
-/// The bytes are accessible only through ``withBytes(_:)`` and ``string()``: descriptions do not show them, and the type
-/// has no `==` and is not `Codable`.
+/// The bytes are accessible only through ``withBytes(_:)`` and ``string()``: descriptions do not show them, and the
+/// type has no `==` and is not `Codable`.
 public final class SecretBytes: @unchecked Sendable {  // the block is not written after init
   /// The number of bytes.
   public let count: Int
@@ -19,7 +19,8 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
     }
   }
 
-  /// Copies the bytes of an array, of `Data` or of another sequence. The original stays in memory unless the caller wipes it.
+  /// Copies the bytes of an array, of `Data` or of another sequence. The original stays in memory unless the caller
+  /// wipes it.
   public convenience init(_ bytes: some Sequence<UInt8>) {
     if let count = bytes.withContiguousStorageIfAvailable({ $0.count }) {
       self.init(count: count) { block in
@@ -35,7 +36,8 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   /// Copies the UTF-8 bytes of `text`.
   public convenience init(_ text: String) { self.init(text.utf8.span) }
 
-  /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body` throws.
+  /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body`
+  /// throws.
   public convenience init<E: Error>(
     count: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
@@ -45,7 +47,8 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
     }
   }
 
-  /// Creates at most `capacity` bytes, which `body` fills in place. `body` returns their number. Throws what `body` throws.
+  /// Creates at most `capacity` bytes, which `body` fills in place. `body` returns their number. Throws what `body`
+  /// throws.
   package init<E: Error>(
     capacity: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Int
   ) throws(E) {
@@ -61,8 +64,8 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
 
   deinit { GuardedMemory.deallocate(block, count: capacity, origin: origin) }
 
-  /// Whether all memory that this process has used for secrets is locked, so that none of it was written to swap
-  /// space. The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.
+  /// Whether all memory that this process has used for secrets is locked, so that none of it was written to swap space.
+  /// The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.
   ///
   /// Once `false`, the property stays `false`. The first access allocates guarded memory. Thread-safe.
   package static var isMemoryLocked: Bool {

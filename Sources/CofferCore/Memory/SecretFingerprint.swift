@@ -17,8 +17,8 @@ extension SecretBytes {
 }
 
 extension SecretIdentifier {
-  /// The BLAKE2b-128 hash of service and account in lower-case hexadecimal, for names that must be short. The hash has no
-  /// key, so it does not hide the identifier.
+  /// The BLAKE2b-128 hash of service and account in lower-case hexadecimal, for names that must be short. The hash has
+  /// no key, so it does not hide the identifier.
   package var hashText: String {
     // Neither part contains NUL.
     let bytes = Array(service.utf8) + [0] + Array(account.utf8)

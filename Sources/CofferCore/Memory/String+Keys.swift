@@ -1,6 +1,6 @@
 extension String {
-  /// The text with only the beginning of each key (`coffer-key-v1:`) and identity (`AGE-SECRET-KEY-`) in it, in letters of either
-  /// case. A message may repeat what was typed, and what was typed may be a key.
+  /// The text with only the beginning of each key (`coffer-key-v1:`) and identity (`AGE-SECRET-KEY-`) in it, in letters
+  /// of either case. A message may repeat what was typed, and what was typed may be a key.
   package var withoutKeys: String {
     func lowercase(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
     func isOfKey(_ byte: UInt8) -> Bool {

@@ -2,9 +2,10 @@ internal import Glibc
 
 /// Threads for calls that block, apart from the threads that run tasks.
 ///
-/// Swift's tasks and Dispatch share one small pool of threads on Linux. A call that blocks one of them keeps other tasks
-/// from running. The threads here are started on demand up to a limit, and end when they have been idle for a while.
-/// Further jobs wait for a thread in the order of their submission. A job must not wait for a later job. Thread-safe.
+/// Swift's tasks and Dispatch share one small pool of threads on Linux. A call that blocks one of them keeps other
+/// tasks from running. The threads here are started on demand up to a limit, and end when they have been idle for a
+/// while. Further jobs wait for a thread in the order of their submission. A job must not wait for a later job.
+/// Thread-safe.
 package final class CallThreads: @unchecked Sendable {  // the state is used only under the mutex
   package typealias Job = @Sendable () -> Void
 
@@ -63,7 +64,8 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
 
   /// Runs `body` on one of the threads while the task is suspended. Cancelling the task does not end the call.
   package func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-    // Nothing checks here that it is resumed once. The thread sanitizer can follow it, and cannot follow the checked one.
+    // Nothing checks here that it is resumed once. The thread sanitizer can follow it, and cannot follow the checked
+    // one.
     await withUnsafeContinuation { continuation in
       submit { continuation.resume(returning: body()) }
     }

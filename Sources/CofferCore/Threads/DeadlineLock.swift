@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// A lock between threads with a timeout.
 ///
-/// Unlike `Mutex`, it throws when the timeout has passed, and when the calling thread holds the lock already,
-/// which would be a deadlock. Thread-safe.
+/// Unlike `Mutex`, it throws when the timeout has passed, and when the calling thread holds the lock already, which
+/// would be a deadlock. Thread-safe.
 package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may be used by any thread
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   /// The thread that holds the lock, or 0. Only the holder writes it, so a thread that reads its own id holds the lock.
@@ -20,8 +20,8 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
 
   /// Runs `body` with the lock held. Signals and the cancellation of a task do not end the wait.
   ///
-  /// Throws what `body` throws, `.conflict` if the calling thread holds the lock already, and `.timedOut` if another thread
-  /// still holds it after `timeout`.
+  /// Throws what `body` throws, `.conflict` if the calling thread holds the lock already, and `.timedOut` if another
+  /// thread still holds it after `timeout`.
   package func withLock<R: ~Copyable>(
     timeout: Duration, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {

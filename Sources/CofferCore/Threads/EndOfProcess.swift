@@ -1,13 +1,15 @@
 internal import Glibc
 internal import Synchronization
 
-/// Work that is done before the process ends by `exit` or by the end of `main`. A signal that ends it does not do this work.
+/// Work that is done before the process ends by `exit` or by the end of `main`. A signal that ends it does not do this
+/// work.
 package enum EndOfProcess {
   private static let work = Mutex<(body: @Sendable () -> Void, process: pid_t)?>(nil)
   /// The time that a supervisor such as docker gives a process before it kills it.
   private static let limit = Duration.seconds(10)
 
-  /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. Calls after the first have no effect.
+  /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. Calls after the first have no
+  /// effect.
   package static func run(_ body: @escaping @Sendable () -> Void) {
     let isFirst = work.withLock { work in
       if work != nil { return false }

@@ -6,8 +6,8 @@ internal import Glibc
 
 /// The address of a session bus that already runs. Nothing here starts a bus.
 enum BusAddress {
-  /// Returns the address in `DBUS_SESSION_BUS_ADDRESS`. If the variable is unset or empty, returns the
-  /// address of systemd's socket for this user: `bus` in `XDG_RUNTIME_DIR`, or in `/run/user/UID`.
+  /// Returns the address in `DBUS_SESSION_BUS_ADDRESS`. If the variable is unset or empty, returns the address of
+  /// systemd's socket for this user: `bus` in `XDG_RUNTIME_DIR`, or in `/run/user/UID`.
   ///
   /// Throws `.unavailable` if there is no address, `.denied` if the socket belongs to another user, and
   /// `.configuration` if GDBus does not support the address.

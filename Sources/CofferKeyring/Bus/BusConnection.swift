@@ -4,8 +4,8 @@ internal import CofferCore
 
 /// A private connection to a message bus.
 ///
-/// GLib's shared connection is never used: it ends the process when the bus goes away, and it starts a bus if
-/// none runs. GDBus reads on its own thread, so calls can be made from any thread and need no main loop.
+/// GLib's shared connection is never used: it ends the process when the bus goes away, and it starts a bus if none
+/// runs. GDBus reads on its own thread, so calls can be made from any thread and need no main loop.
 final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a lock of its own
   let raw: OpaquePointer
 
@@ -52,8 +52,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   /// The name by which the bus knows this connection, such as `:1.7`.
   var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
 
-  /// Delivers the signals that have arrived for `context` and whose subscriptions were released. Otherwise GLib keeps the
-  /// signals, and with them the connection and the context.
+  /// Delivers the signals that have arrived for `context` and whose subscriptions were released. Otherwise GLib keeps
+  /// the signals, and with them the connection and the context.
   func deliverLast(on context: EventContext) {
     if !isClosed {
       // The bus handles messages in order: no signal of the subscriptions follows this answer.
@@ -64,8 +64,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   // MARK: Calls
 
-  /// Makes a call and waits for the answer. Never starts a service. Sends `descriptor` with the call, if there is one; the
-  /// argument ``Variant/handle(_:)`` stands for it.
+  /// Makes a call and waits for the answer. Never starts a service. Sends `descriptor` with the call, if there is one;
+  /// the argument ``Variant/handle(_:)`` stands for it.
   func call(
     _ destination: String, path: String, _ interface: String, _ method: String, _ arguments: [Variant] = [],
     descriptor: Int32? = nil, by deadline: Deadline

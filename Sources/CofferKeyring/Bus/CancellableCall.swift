@@ -4,12 +4,12 @@ internal import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// A call of GLib or libsecret that has no timeout of its own. The call runs on a thread of its own, and the caller may do
-/// something else before it waits for the result.
+/// A call of GLib or libsecret that has no timeout of its own. The call runs on a thread of its own, and the caller may
+/// do something else before it waits for the result.
 ///
-/// That thread blocks all signals, and so do the threads that GLib starts from it, GDBus's worker among them. On a thread
-/// that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the program waits
-/// for would be lost. Every connection is therefore made by such a call.
+/// That thread blocks all signals, and so do the threads that GLib starts from it, GDBus's worker among them. On a
+/// thread that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the
+/// program waits for would be lost. Every connection is therefore made by such a call.
 final class CancellableCall<R>: Sendable {
   private final class State: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
@@ -35,8 +35,8 @@ final class CancellableCall<R>: Sendable {
     if result != 0 { state.ended.signal() }
   }
 
-  // A call that has ended is not cancelled: GDBus may still use the cancellable, and would never free the connection and
-  // its context.
+  // A call that has ended is not cancelled: GDBus may still use the cancellable, and would never free the connection
+  // and its context.
   deinit {
     if state.isCancelledOnRelease.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) }
   }
@@ -44,8 +44,8 @@ final class CancellableCall<R>: Sendable {
   /// Lets the call end by itself, even if this object is released first. For a call that no longer waits for anything.
   func letEnd() { state.isCancelledOnRelease.store(false, ordering: .releasing) }
 
-  /// Waits for the end of the call, and cancels it at the deadline. Does not wait long for the end of a cancelled call: GDBus
-  /// does not cancel its first call to a bus, whose answer it awaits for 25 seconds.
+  /// Waits for the end of the call, and cancels it at the deadline. Does not wait long for the end of a cancelled call:
+  /// GDBus does not cancel its first call to a bus, whose answer it awaits for 25 seconds.
   func result(by deadline: Deadline) throws(ServiceFailure) -> R {
     let timeout = DispatchTimeInterval.milliseconds(Int(try deadline.remainingMilliseconds()))
     if state.ended.wait(timeout: .now() + timeout) == .timedOut {

@@ -27,9 +27,9 @@ extension BusConnection {
     }
   }
 
-  /// Makes calls of one interface, and passes each answer to `body`, in the order of arrival. Each call has a path, a method
-  /// and a tuple of arguments. `deadline` is called before each call. Further calls are sent before the first answers arrive,
-  /// so that the service need not wait for this process between two calls.
+  /// Makes calls of one interface, and passes each answer to `body`, in the order of arrival. Each call has a path, a
+  /// method and a tuple of arguments. `deadline` is called before each call. Further calls are sent before the first
+  /// answers arrive, so that the service need not wait for this process between two calls.
   ///
   /// Returns when every call was answered. If `body` throws, the calls without an answer are cancelled.
   func call(

@@ -1,8 +1,8 @@
 #if Keyring
 internal import CLibsecret
 
-/// A `GMainContext` that only this module uses. Signals never arrive on the default context, which belongs to
-/// the program, for example to GTK.
+/// A `GMainContext` that only this module uses. Signals never arrive on the default context, which belongs to the
+/// program, for example to GTK.
 ///
 /// One thread iterates it. Any thread may call ``wake()``.
 final class EventContext: @unchecked Sendable {  // a GMainContext may be used from several threads

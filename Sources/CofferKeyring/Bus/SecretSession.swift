@@ -76,9 +76,9 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
 
 /// Creates a `SecretService` for a given connection, which is not one to a bus.
 ///
-/// libsecret's constructor replaces the given properties with the shared session bus and the well-known name.
-/// GObject allows those properties to be set only during construction. The constructor of this derived class
-/// therefore sets them again.
+/// libsecret's constructor replaces the given properties with the shared session bus and the well-known name. GObject
+/// allows those properties to be set only during construction. The constructor of this derived class therefore sets
+/// them again.
 private enum SecretServiceObject {
   /// The derived class, or 0 if it could not be registered.
   private static let type: GType = {

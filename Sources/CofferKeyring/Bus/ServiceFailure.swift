@@ -4,8 +4,8 @@ internal import CofferCore
 
 /// The failure of a call to the Secret Service. The cases are those after which this module goes on in different ways.
 ///
-/// If a call that carries a secret is answered by a D-Bus error, only the name of the error is kept: its message might quote
-/// the secret.
+/// If a call that carries a secret is answered by a D-Bus error, only the name of the error is kept: its message might
+/// quote the secret.
 enum ServiceFailure: Error {
   /// The bus or the service went away. A new connection may succeed.
   case lost(String)
@@ -131,8 +131,8 @@ extension DeadlineLock {
 }
 
 extension ServiceFailure {
-  /// Takes over and frees `error`, which a call with this deadline has set. Without a deadline, the time in `.timedOut` is 0,
-  /// and the caller replaces it.
+  /// Takes over and frees `error`, which a call with this deadline has set. Without a deadline, the time in `.timedOut`
+  /// is 0, and the caller replaces it.
   init(consuming error: UnsafeMutablePointer<GError>?, _ deadline: Deadline? = nil) {
     guard let error else {
       self = .failed("GLib reported no reason")

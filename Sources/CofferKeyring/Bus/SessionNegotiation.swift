@@ -26,11 +26,11 @@ final class SessionNegotiation: Sendable {
     }
   }
 
-  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns the path of the session,
-  /// which later calls know. One thread may call it at a time.
+  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns the path of the
+  /// session, which later calls know. One thread may call it at a time.
   ///
-  /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does not
-  /// support the first one.
+  /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does
+  /// not support the first one.
   func path(
     by deadline: Deadline, _ call: ([Variant]) throws(ServiceFailure) -> Variant
   ) throws(ServiceFailure) -> String {

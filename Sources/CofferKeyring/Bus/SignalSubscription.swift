@@ -3,8 +3,8 @@ internal import CLibsecret
 
 /// Delivers matching signals to a closure until it is released.
 ///
-/// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that
-/// thread, and never after the release.
+/// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that thread, and
+/// never after the release.
 final class SignalSubscription {
   /// Gets the member and the arguments of a signal.
   typealias Body = (String, Variant) -> Void
@@ -20,8 +20,7 @@ final class SignalSubscription {
   ) {
     self.connection = connection
     self.body = body
-    // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating
-    // thread.
+    // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating thread.
     key = g_dbus_connection_signal_subscribe(
       connection.raw, sender, interface, member, path, firstArgument, G_DBUS_SIGNAL_FLAGS_NONE,
       { _, _, _, _, member, arguments, subscription in

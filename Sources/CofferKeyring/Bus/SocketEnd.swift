@@ -21,8 +21,9 @@ final class SocketEnd: Sendable {
 
   /// A connection of GDBus over this end, without a bus. The connection has a descriptor of its own.
   ///
-  /// The connection keeps `otherEnd` open, because GDBus's thread may be the last to release the connection. A connection
-  /// that loses its other end reports that to a context that no thread iterates, and neither would ever be freed.
+  /// The connection keeps `otherEnd` open, because GDBus's thread may be the last to release the connection. A
+  /// connection that loses its other end reports that to a context that no thread iterates, and neither would ever be
+  /// freed.
   func connection(
     with otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) -> OpaquePointer {

@@ -17,8 +17,7 @@ internal import FoundationEssentials
 ///
 /// Other attributes keep their names. The service stores attributes unencrypted.
 ///
-/// Several items may have the same identifier. They are the same secret only if their ``distinction(_:)`` is the
-/// same.
+/// Several items may have the same identifier. They are the same secret only if their ``distinction(_:)`` is the same.
 enum ItemAttributes {
   static let service = "service"
   static let account = "username"
@@ -59,8 +58,8 @@ enum ItemAttributes {
     metadata?.label ?? defaultLabel(identifier)
   }
 
-  /// The label that keyring programs show for an item without a given label. Python's keyring and go-keyring
-  /// use it too.
+  /// The label that keyring programs show for an item without a given label. Python's keyring and go-keyring use it
+  /// too.
   private static func defaultLabel(_ identifier: SecretIdentifier) -> String {
     "Password for '\(identifier.account)' on '\(identifier.service)'"
   }
@@ -69,8 +68,7 @@ enum ItemAttributes {
     label.utf8.elementsEqual(defaultLabel(identifier).utf8)
   }
 
-  /// Throws `.invalidMetadata` if a date is outside the years 1 to 9999, which ISO 8601 writes with four
-  /// digits.
+  /// Throws `.invalidMetadata` if a date is outside the years 1 to 9999, which ISO 8601 writes with four digits.
   static func validate(_ metadata: SecretMetadata?) throws(SecretError) {
     try metadata?.validate()
     for case let date? in [metadata?.expires, metadata?.created] {
@@ -82,8 +80,8 @@ enum ItemAttributes {
     }
   }
 
-  /// Returns the attributes of an item with `metadata`. Of `existing`, the creation time and everything that
-  /// another program wrote is kept: that program may search for it.
+  /// Returns the attributes of an item with `metadata`. Of `existing`, the creation time and everything that another
+  /// program wrote is kept: that program may search for it.
   static func attributes(
     _ identifier: SecretIdentifier, _ metadata: SecretMetadata?, over existing: [String: String]?
   ) -> [String: String] {
@@ -118,8 +116,8 @@ enum ItemAttributes {
     attributes.filter { !isProvidersOwn($0.key, attributes) }
   }
 
-  /// Returns the attributes of `item` for a copy with the identifier `new`. The copy has the time of creation of
-  /// the original, in seconds since 1970.
+  /// Returns the attributes of `item` for a copy with the identifier `new`. The copy has the time of creation of the
+  /// original, in seconds since 1970.
   static func attributes(
     _ item: [String: String], renamedTo new: SecretIdentifier, created seconds: UInt64?
   ) -> [String: String] {

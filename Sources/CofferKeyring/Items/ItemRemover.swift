@@ -9,8 +9,8 @@ struct ItemRemover {
 
   private var service: SecretServiceProxy { search.service }
 
-  /// Returns the items with the identifier, all of them unlocked, with these properties. Throws `.ambiguous` if they are
-  /// different secrets, unless `all` is `true`.
+  /// Returns the items with the identifier, all of them unlocked, with these properties. Throws `.ambiguous` if they
+  /// are different secrets, unless `all` is `true`.
   func items(
     _ identifier: SecretIdentifier, all: Bool, reading properties: Set<String> = FoundItem.properties
   ) throws(ServiceFailure) -> [FoundItem] {

@@ -25,7 +25,8 @@ struct ItemSearch {
   /// The session for secrets in messages. The first call opens it.
   func session() throws(ServiceFailure) -> SecretSession { try process.session(by: deadline) }
 
-  /// Returns the secret of an item. The service reads it while this process computes the key of a new session, and `body` runs.
+  /// Returns the secret of an item. The service reads it while this process computes the key of a new session, and
+  /// `body` runs.
   func secret(of item: String, then body: () throws(ServiceFailure) -> Void = {})
     throws(ServiceFailure) -> SecretBytes
   {
@@ -51,8 +52,8 @@ struct ItemSearch {
     return try service.read(FoundItem.difference, of: items).max()
   }
 
-  /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
-  /// Locked ones are unlocked first: all of them, or only if no unlocked item matches.
+  /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an
+  /// identifier. Locked ones are unlocked first: all of them, or only if no unlocked item matches.
   func items(
     matching queries: [[String: String]], unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [FoundItem] {

@@ -31,8 +31,8 @@ struct ItemWriter {
   /// A lock between the processes on one bus: the ownership of this name. The bus releases it when a process ends.
   private static let lockName = "coffer.KeyringStore"
 
-  /// Waits for the lock for at most a call's timeout, and returns whether it is held. A failure is ignored: without the lock,
-  /// two processes that store a new secret at the same time may create an item each.
+  /// Waits for the lock for at most a call's timeout, and returns whether it is held. A failure is ignored: without the
+  /// lock, two processes that store a new secret at the same time may create an item each.
   private func acquireLock() -> Bool {
     let deadline = Deadline(after: search.options.callTimeout)
     do throws(ServiceFailure) {
@@ -92,16 +92,17 @@ struct ItemWriter {
     if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes)
       && ![.keePassXC, .kWallet].contains(search.process.kind)
     {
-      // No other item has these attributes. Some services write a value to the disk only when an item is created. Not for
-      // KeePassXC, which would ask before it replaces the item, nor for KWallet, which would lose the time of creation.
+      // No other item has these attributes. Some services write a value to the disk only when an item is created. Not
+      // for KeePassXC, which would ask before it replaces the item, nor for KWallet, which would lose the time of
+      // creation.
       let path = try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, stored, contentType,
         replacing: true, in: search.session(), confirmedBy: search.prompter)
       if path == nil { try requireStored(value) }
     } else {
       try service.setSecret(of: item.path, to: stored, contentType, in: search.session())
-      // gnome-keyring sends no signal for `SetSecret`, but sends one when the label is set again. Not for KWallet, which may
-      // then lose the value if it is killed soon. A failure is ignored: the store has already succeeded.
+      // gnome-keyring sends no signal for `SetSecret`, but sends one when the label is set again. Not for KWallet,
+      // which may then lose the value if it is killed soon. A failure is ignored: the store has already succeeded.
       guard search.process.kind == .gnomeKeyring else { return }
       do throws(ServiceFailure) {
         try service.setProperty("Label", of: item.path, to: .string(label))
@@ -132,8 +133,8 @@ struct ItemWriter {
 
   /// Returns the metadata for `item`, or for a new item.
   ///
-  /// Callers change the metadata that they have read, and they read the newest item. What they have not changed stays as it
-  /// is in `item`. No attribute makes another program take the item for one of `others`.
+  /// Callers change the metadata that they have read, and they read the newest item. What they have not changed stays
+  /// as it is in `item`. No attribute makes another program take the item for one of `others`.
   private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
     guard var metadata = change.replacement else {
       return change.given(over: item?.metadata(of: identifier))

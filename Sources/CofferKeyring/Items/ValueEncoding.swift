@@ -4,15 +4,15 @@ internal import CofferSystem
 
 /// Encodes values that a service would change.
 ///
-/// gnome-keyring stores a keyring without a password as a text file and does not escape values. A line feed
-/// inside a value makes the file unreadable. A line feed at the end and white space at the start are lost,
-/// and a backslash starts an escape sequence. Other services treat values as C strings or as text. A value
-/// that the collection does not change by its ``StorageRule`` is stored unencoded, so that other programs can read it.
-/// Every other value is stored as ``marker`` and its base64.
+/// gnome-keyring stores a keyring without a password as a text file and does not escape values. A line feed inside a
+/// value makes the file unreadable. A line feed at the end and white space at the start are lost, and a backslash
+/// starts an escape sequence. Other services treat values as C strings or as text. A value that the collection does not
+/// change by its ``StorageRule`` is stored unencoded, so that other programs can read it. Every other value is stored
+/// as ``marker`` and its base64.
 ///
-/// The marker is part of the value. An attribute could be separated from the value by a crash between two
-/// calls, or by another program that overwrites only the value. A value that begins with the marker, but that
-/// ``encoded(_:by:)`` would not have produced, is not decoded: another program wrote it.
+/// The marker is part of the value. An attribute could be separated from the value by a crash between two calls, or by
+/// another program that overwrites only the value. A value that begins with the marker, but that ``encoded(_:by:)``
+/// would not have produced, is not decoded: another program wrote it.
 enum ValueEncoding {
   private static let marker = "coffer:base64:"
 

@@ -74,8 +74,8 @@ package struct SecretPortal: Sendable {
     return bus
   }
 
-  /// Asks for the secret. Returns the end of a pipe that has it, and the new token if there is one. The other end is closed
-  /// in this process, so that the reader sees the end of the secret.
+  /// Asks for the secret. Returns the end of a pipe that has it, and the new token if there is one. The other end is
+  /// closed in this process, so that the reader sees the end of the secret.
   private func request(
     _ token: String?, on bus: BusConnection, _ deadline: Deadline
   ) throws(ServiceFailure) -> (pipe: Descriptor, newToken: String?) {
@@ -86,7 +86,8 @@ package struct SecretPortal: Sendable {
     let context = EventContext()
     var response: (code: UInt32, token: String?)?
     var isPortalGone = false
-    // The request's path is derived from this name, so that we can subscribe before we call: the answer may arrive first.
+    // The request's path is derived from this name, so that we can subscribe before we call: the answer may arrive
+    // first.
     let request = "coffer\(getpid())_\(UInt64.random(in: 0 ... .max))"
     let options = [("handle_token", request)] + (token.map { [("token", $0)] } ?? [])
     let arguments = [Variant.handle(0), .properties(options.map { ($0.0, .string($0.1)) })]

@@ -7,8 +7,8 @@ typealias PromptObserver = @Sendable () -> () -> Void
 
 /// Shows prompts of the service and waits until they are completed.
 ///
-/// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the
-/// prompt is dismissed, when the service or the bus goes away, and at ``cancelAll()``.
+/// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the prompt is
+/// dismissed, when the service or the bus goes away, and at ``cancelAll()``.
 final class Prompter: Sendable {
   private let mayPrompt: Bool
   private let timeout: Duration?
@@ -23,8 +23,8 @@ final class Prompter: Sendable {
   /// Ends every wait in progress. Each throws `.promptDismissed`.
   func cancelAll() { cancellations.add(1, ordering: .relaxed) }
 
-  /// Shows `prompt` and returns its result, or returns `nil` if `prompt` is `nil`. Throws `refusal` if
-  /// prompts are not allowed.
+  /// Shows `prompt` and returns its result, or returns `nil` if `prompt` is `nil`. Throws `refusal` if prompts are not
+  /// allowed.
   @discardableResult
   func complete(
     _ prompt: String?, of service: SecretServiceProxy, refusal: ServiceFailure = .locked

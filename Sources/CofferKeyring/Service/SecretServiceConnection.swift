@@ -21,8 +21,8 @@ final class SecretServiceConnection: Sendable {
     self.options = options
   }
 
-  /// Lets successive operations have `options.operationTimeout` together, without the time between them, and half a second
-  /// more for each. It begins anew after five seconds without an operation.
+  /// Lets successive operations have `options.operationTimeout` together, without the time between them, and half a
+  /// second more for each. It begins anew after five seconds without an operation.
   func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.operationTimeout), .now) } }
 
   /// Makes libsecret begin a session while a connection is made, because a value will be read.

@@ -3,8 +3,8 @@ internal import CofferCore
 
 /// The D-Bus calls of a Secret Service. Each call has at most `timeout`, and ends at `deadline` at the latest.
 ///
-/// Items, collections and prompts are named by their D-Bus object paths. Source of the protocol: the
-/// freedesktop.org Secret Service API, draft 0.2.
+/// Items, collections and prompts are named by their D-Bus object paths. Source of the protocol: the freedesktop.org
+/// Secret Service API, draft 0.2.
 struct SecretServiceProxy: Sendable {
   enum Interface: String {
     case service = "org.freedesktop.Secret.Service"
@@ -73,8 +73,8 @@ struct SecretServiceProxy: Sendable {
     _ = try call(item, .properties, "Set", arguments)
   }
 
-  /// Returns those of `items` that still exist, with the properties in `wanted`. Does not ask for known attributes again.
-  /// If the service does not let an item be read, throws, or calls `unreadable` and leaves the item out.
+  /// Returns those of `items` that still exist, with the properties in `wanted`. Does not ask for known attributes
+  /// again. If the service does not let an item be read, throws, or calls `unreadable` and leaves the item out.
   func read(
     _ wanted: Set<String>, of items: [FoundItem], leavingOut unreadable: UnreadableObserver? = nil
   ) throws(ServiceFailure) -> [FoundItem] {
@@ -87,7 +87,8 @@ struct SecretServiceProxy: Sendable {
     var questions: [(index: Int, property: String?)] = []
     for (index, item) in items.enumerated() {
       let missing = item.attributes.isEmpty ? wanted : wanted.subtracting(["Attributes"])
-      // An item has six properties, and gnome-keyring searches through all of its items for each property that it returns.
+      // An item has six properties, and gnome-keyring searches through all of its items for each property that it
+      // returns.
       let asked: [String?] = missing.count > 1 && kind != .gnomeKeyring ? [nil] : missing.map(Optional.some)
       questions += asked.map { (index, $0) }
     }
@@ -183,8 +184,7 @@ struct SecretServiceProxy: Sendable {
       advice: "Name an existing collection, or none to use the default collection.")
   }
 
-  /// Unlocks every item or collection in `paths` that needs no password. Returns the prompt for the others,
-  /// or `nil`.
+  /// Unlocks every item or collection in `paths` that needs no password. Returns the prompt for the others, or `nil`.
   func unlock(_ paths: [String]) throws(ServiceFailure) -> String? {
     try call(Self.path, .service, "Unlock", [.paths(paths)]).objectPath(1)
   }
@@ -218,8 +218,8 @@ struct SecretServiceProxy: Sendable {
     try prompter.confirm(call(item, .item, "Delete").objectPath(0), of: self)
   }
 
-  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone. Some services
-  /// do not answer.
+  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone. Some services do
+  /// not answer.
   func dismiss(_ prompt: String) {
     do throws(ServiceFailure) {
       let deadline = Deadline(after: min(timeout, .milliseconds(500)))
@@ -268,8 +268,8 @@ struct SecretServiceProxy: Sendable {
     _ = try transfer(item, .item, "SetSecret", [session.seal(secret, contentType)])
   }
 
-  /// Creates an item, with `prompter` for the prompt if there is one. If `replacing`, overwrites an item that has all of
-  /// `attributes` instead, if there is one. Returns the item, or `nil` if the service does not tell it.
+  /// Creates an item, with `prompter` for the prompt if there is one. If `replacing`, overwrites an item that has all
+  /// of `attributes` instead, if there is one. Returns the item, or `nil` if the service does not tell it.
   @discardableResult
   func createItem(
     in collection: String, label: String, attributes: [String: String], _ secret: SecretBytes,

@@ -20,8 +20,9 @@ final class ServiceProcess: Sendable {
   /// The process that has the service's name on a bus.
   typealias Owner = (name: String, kind: ServiceKind)
 
-  /// Connects to the session bus that `environment` names, or uses what was `found`, and starts the service if the bus can
-  /// activate it. Takes at most `options.connectTimeout`. `negotiation` is a session that was begun for this process.
+  /// Connects to the session bus that `environment` names, or uses what was `found`, and starts the service if the bus
+  /// can activate it. Takes at most `options.connectTimeout`. `negotiation` is a session that was begun for this
+  /// process.
   init(
     _ environment: [String: String], _ options: KeyringOptions, _ found: Found?,
     _ negotiation: SessionNegotiation?, by deadline: Deadline
@@ -35,8 +36,8 @@ final class ServiceProcess: Sendable {
     (owner, kind) = if let owner = found.owner { owner } else { try Self.start(on: bus, by: deadline) }
   }
 
-  /// Returns the path by which messages name the session. The service tells the path before this process has computed the
-  /// key.
+  /// Returns the path by which messages name the session. The service tells the path before this process has computed
+  /// the key.
   func sessionPath(by deadline: Deadline) throws(ServiceFailure) -> String {
     try negotiated(by: deadline) { _, path, _ in path }
   }

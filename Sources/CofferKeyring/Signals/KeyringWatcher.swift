@@ -31,11 +31,10 @@ final class KeyringWatcher: Sendable {
   }
 }
 
-/// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it
-/// is stopped.
+/// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it is stopped.
 ///
-/// After the bus went away, the thread connects again and broadcasts a change of everything. The thread does so too when
-/// another process becomes the service.
+/// After the bus went away, the thread connects again and broadcasts a change of everything. The thread does so too
+/// when another process becomes the service.
 private final class SignalThread: Sendable {
   private let watcher: KeyringWatcher
   private let context = EventContext()

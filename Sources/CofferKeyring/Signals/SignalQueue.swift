@@ -1,6 +1,5 @@
 #if Keyring
-/// The signals since the last ``drain()``, coalesced: for each item the last event, in the order of the first
-/// ones.
+/// The signals since the last ``drain()``, coalesced: for each item the last event, in the order of the first ones.
 final class SignalQueue {
   enum Event: Equatable {
     /// The item was created or changed.

@@ -6,8 +6,7 @@ struct SignalTranslator {
   private let service: SecretServiceProxy
   /// The identifiers of the items at these paths. An item's attributes cannot be read after its deletion.
   private var known: [String: SecretIdentifier] = [:]
-  /// Limits the reads of attributes in ``learn()``. The deletion of an item beyond it is a change of
-  /// everything.
+  /// Limits the reads of attributes in ``learn()``. The deletion of an item beyond it is a change of everything.
   private static let maximumLearned = 2000
 
   init(_ service: SecretServiceProxy) { self.service = service }

@@ -23,7 +23,8 @@ package struct BaseDirectories: Sendable {
   private let user: uid_t
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
   package private(set) var home: String?
-  /// The results of ``given(_:)`` for `HOME` and each kind. They are kept, because root examines every directory of a path.
+  /// The results of ``given(_:)`` for `HOME` and each kind. They are kept, because root examines every directory of a
+  /// path.
   private var judged: [String: String?] = [:]
 
   /// `environment` returns the value of a variable. `user` is the effective user.
@@ -45,14 +46,14 @@ package struct BaseDirectories: Sendable {
     return isShared || PathWalk.isInHandsOfOthers(path) ? nil : path
   }
 
-  /// Whether this user may not enter the directory, which belongs to another user: in a container with another user than that of
-  /// the image, `HOME` may be /root.
+  /// Whether this user may not enter the directory, which belongs to another user: in a container with another user
+  /// than that of the image, `HOME` may be /root.
   private func isClosedByOthers(_ path: String) -> Bool {
     access(path, X_OK) != 0 && errno == EACCES && FileStatus(of: path)?.owner != user
   }
 
-  /// The path of a base directory. If the user has no home directory, it is below `/nonexistent`, which Debian uses for such
-  /// users, and ``requireHome(for:)`` throws.
+  /// The path of a base directory. If the user has no home directory, it is below `/nonexistent`, which Debian uses for
+  /// such users, and ``requireHome(for:)`` throws.
   package func path(_ kind: Kind) -> String {
     named(kind) ?? (home ?? "/nonexistent") + "/" + kind.fallback
   }

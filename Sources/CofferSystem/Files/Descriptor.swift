@@ -7,8 +7,8 @@ package final class Descriptor: Sendable {
 
   /// Takes over a descriptor that a system call has just returned. Throws the `errno` of that call if it failed.
   ///
-  /// In a program whose standard streams are closed, a new descriptor can be one of those three, and everything
-  /// that is printed would go into the file. Such a descriptor is moved above them.
+  /// In a program whose standard streams are closed, a new descriptor can be one of those three, and everything that is
+  /// printed would go into the file. Such a descriptor is moved above them.
   package init(opened result: Int32) throws(FileSystemError) {
     if result == -1 { throw FileSystemError(errno) }
     if result > STDERR_FILENO {
@@ -22,8 +22,8 @@ package final class Descriptor: Sendable {
     number = moved
   }
 
-  /// Opens a file or directory with `flags` and `O_CLOEXEC`. A relative path begins in `directory`, or else in the working
-  /// directory. A file that is created has `mode`. Throws the `errno` of openat(2).
+  /// Opens a file or directory with `flags` and `O_CLOEXEC`. A relative path begins in `directory`, or else in the
+  /// working directory. A file that is created has `mode`. Throws the `errno` of openat(2).
   package convenience init(
     opening path: String, in directory: Descriptor? = nil, _ flags: Int32, mode: UInt32 = 0
   ) throws(FileSystemError) {

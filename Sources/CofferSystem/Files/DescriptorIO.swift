@@ -3,9 +3,9 @@ internal import Glibc
 
 /// Reads `descriptor` to its end, into guarded memory only.
 ///
-/// Returns `nil` if there are more than `limit` bytes. A non-blocking descriptor is waited for. Throws `.io` if
-/// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call
-/// waits as long as the writer takes. `name` stands for the descriptor in the errors' sentences.
+/// Returns `nil` if there are more than `limit` bytes. A non-blocking descriptor is waited for. Throws `.io` if reading
+/// fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call waits as long as the
+/// writer takes. `name` stands for the descriptor in the errors' sentences.
 package func readToEnd(
   of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil,
   isRegular: Bool = false
@@ -66,8 +66,8 @@ package func beginning(ofFile path: String, count: Int) -> [UInt8]? {
   return length < 0 ? nil : Array(bytes.prefix(length))
 }
 
-/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for. Throws the `errno` of
-/// write(2), or `EIO` if it writes nothing.
+/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for. Throws the `errno`
+/// of write(2), or `EIO` if it writes nothing.
 package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(FileSystemError) {
   try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
     var rest = bytes
@@ -94,8 +94,8 @@ package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32, named name: St
   }
 }
 
-/// Waits until `events` of poll(2) occur on the descriptor. Returns `false` if `deadline` passes first. Throws the `errno` of
-/// poll(2).
+/// Waits until `events` of poll(2) occur on the descriptor. Returns `false` if `deadline` passes first. Throws the
+/// `errno` of poll(2).
 package func wait(
   for events: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?
 ) throws(FileSystemError) -> Bool {

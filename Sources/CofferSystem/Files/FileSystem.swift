@@ -2,15 +2,14 @@ internal import Glibc
 
 /// The calls on files that a vault makes. A test can replace the disk here.
 ///
-/// Each call of a directory or a file is one system call without a retry, and throws its `errno`. The layer above repeats
-/// interrupted calls and completes short ones. Thread-safe.
+/// Each call of a directory or a file is one system call without a retry, and throws its `errno`. The layer above
+/// repeats interrupted calls and completes short ones. Thread-safe.
 package protocol FileSystem: Sendable {
-  /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not
-  /// exist.
+  /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not exist.
   ///
-  /// From then on the file is a name in an open directory, so that links that change later have no effect. Throws `ENOENT`
-  /// or `ENOTDIR` if a directory is missing, `EISDIR` if the path ends in a directory without a name, such as `..`, and
-  /// `EACCES` for a link that is refused: see ``FileSystemError/refusedLink``.
+  /// From then on the file is a name in an open directory, so that links that change later have no effect. Throws
+  /// `ENOENT` or `ENOTDIR` if a directory is missing, `EISDIR` if the path ends in a directory without a name, such as
+  /// `..`, and `EACCES` for a link that is refused: see ``FileSystemError/refusedLink``.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 
   /// The path from the root on, or `path` itself if it cannot be found out.
@@ -90,8 +89,8 @@ package protocol File: AnyObject, Sendable {
 }
 
 extension File {
-  /// Writes all of `bytes` at `offset`, in as many calls as that takes. Throws the `errno` of one, or `EIO` if it writes
-  /// nothing.
+  /// Writes all of `bytes` at `offset`, in as many calls as that takes. Throws the `errno` of one, or `EIO` if it
+  /// writes nothing.
   package func writeAll(_ bytes: Span<UInt8>, at offset: Int) throws(FileSystemError) {
     try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
       var written = 0

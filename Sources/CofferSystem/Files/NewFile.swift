@@ -2,8 +2,8 @@ internal import Glibc
 
 /// A file of mode 0600 that takes a name in its directory when its contents are complete.
 ///
-/// Until then the file has a temporary name beside it, or none. A temporary name is hidden and ends in `.unfinished`. The
-/// file is locked from its creation until its last reference is released, so that no other process takes it for an
+/// Until then the file has a temporary name beside it, or none. A temporary name is hidden and ends in `.unfinished`.
+/// The file is locked from its creation until its last reference is released, so that no other process takes it for an
 /// abandoned one, or changes it too early. Not thread-safe.
 package struct NewFile {
   package let file: any File
@@ -17,7 +17,8 @@ package struct NewFile {
   private static let longestBeginning = 200
   private static let attempts = 10
 
-  /// Creates the file under a temporary name, and locks it; unless `needsLock`, only if the file system has locks. `random` makes the name one that no other program can foresee.
+  /// Creates the file under a temporary name, and locks it; unless `needsLock`, only if the file system has locks.
+  /// `random` makes the name one that no other program can foresee.
   package init(
     for name: String, in directory: any Directory, needsLock: Bool = true,
     random: () -> UInt64 = { .random(in: .min ... .max) }
@@ -54,8 +55,8 @@ package struct NewFile {
 
   /// Waits until the contents are on the disk, and gives the file its name, which may not be on the disk then.
   ///
-  /// Throws `EEXIST` without `replacing` if the name is taken. If it throws, the name is as it was before, and the caller
-  /// must call ``abandon()``.
+  /// Throws `EEXIST` without `replacing` if the name is taken. If it throws, the name is as it was before, and the
+  /// caller must call ``abandon()``.
   package func takeName(replacing: Bool) throws(FileSystemError) {
     defer { withExtendedLifetime(file) {} }  // the lock
     try uninterrupted(file.synchronize)

@@ -20,9 +20,9 @@ package enum Path {
     String(path[..<self.name(of: path).startIndex]) + name
   }
 
-  /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those
-  /// by which a shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied` if
-  /// the working directory cannot be read.
+  /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those by
+  /// which a shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied`
+  /// if the working directory cannot be read.
   package static func absolute(_ path: String) throws(SecretError) -> String {
     if path.utf8.first == UInt8(ascii: "/") { return path }
     if let named = getenv("PWD").map({ String(cString: $0) }), named.hasPrefix("/"), isSameFile(named, ".") {
@@ -50,8 +50,8 @@ package enum Path {
     return first.isSameFile(as: second)
   }
 
-  /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the
-  /// `errno` if the directory cannot be opened.
+  /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the `errno` if the
+  /// directory cannot be opened.
   package static func names(inDirectory path: String) throws(FileSystemError) -> [String] {
     try names(in: Descriptor(opening: path, O_RDONLY | O_DIRECTORY)).map {
       String(decoding: $0, as: UTF8.self)
@@ -86,8 +86,8 @@ package enum Path {
 
 /// Directories that only one user can use.
 package enum PrivateDirectory {
-  /// Creates `path` and every directory that is missing above it, with mode 0700, and waits until their names are on the
-  /// disk. Existing directories keep their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
+  /// Creates `path` and every directory that is missing above it, with mode 0700, and waits until their names are on
+  /// the disk. Existing directories keep their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
   package static func create(_ path: String) throws(SecretError) {
     do throws(FileSystemError) { try createMissing(path) } catch {
       throw .system(error, "The directory \(path) cannot be created")
@@ -130,8 +130,8 @@ package enum PrivateDirectory {
     return true
   }
 
-  /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another
-  /// open descriptor holds the lock. Throws `ENOTDIR` for a link and for what is not a directory, and `ENOENT`.
+  /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another open
+  /// descriptor holds the lock. Throws `ENOTDIR` for a link and for what is not a directory, and `ENOENT`.
   package static func tryLock(_ path: String) throws(FileSystemError) -> Descriptor? {
     let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
@@ -141,8 +141,8 @@ package enum PrivateDirectory {
     return directory
   }
 
-  /// Runs `body` while no other process holds the directory's lock. Throws `.timedOut` if one still holds it
-  /// after `timeout`.
+  /// Runs `body` while no other process holds the directory's lock. Throws `.timedOut` if one still holds it after
+  /// `timeout`.
   package static func withLock<R>(
     _ path: String, timeout: Duration, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {

@@ -4,8 +4,8 @@ internal import Glibc
 /// Resolves a path name by name, and follows links itself.
 ///
 /// The kernel never follows a link. An absolute path without links is opened by one call of openat2(2). If that fails,
-/// because of a link or because the kernel or the container has no such call, each directory is opened by its name in the
-/// directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
+/// because of a link or because the kernel or the container has no such call, each directory is opened by its name in
+/// the directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
 ///
 /// A link of another user in a directory to which everybody can write, such as `/tmp`, is refused, wherever it is in
 /// the path. This is the rule of `fs.protected_symlinks` in proc_sys_fs(5). The kernel applies it to the last name of a
@@ -43,8 +43,8 @@ struct PathWalk {
     return try walk.place(followingLink: followingLink)
   }
 
-  /// Whether a user other than root owns a directory or a link on the way to `path`, and can exchange what is found there.
-  /// What does not exist belongs to nobody.
+  /// Whether a user other than root owns a directory or a link on the way to `path`, and can exchange what is found
+  /// there. What does not exist belongs to nobody.
   static func isInHandsOfOthers(_ path: String) -> Bool {
     do throws(FileSystemError) {
       // With the slash, the last name is entered too.

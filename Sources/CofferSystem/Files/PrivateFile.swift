@@ -16,9 +16,9 @@ package enum PrivateFile {
   /// The contents of a file that holds a key or a passphrase, or something else unless `isSecret`. Returns `nil` if
   /// there is no file.
   ///
-  /// `subject` stands for the file in errors, as the subject of their sentences. Throws `.denied` if the file
-  /// is exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular
-  /// file or has more than `limit` bytes, and `.io` if it cannot be read.
+  /// `subject` stands for the file in errors, as the subject of their sentences. Throws `.denied` if the file is
+  /// exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular file or has
+  /// more than `limit` bytes, and `.io` if it cannot be read.
   package static func read(
     _ path: String, as subject: String, limit: Int, isSecret: Bool = true
   ) throws(SecretError) -> SecretBytes? {
@@ -49,10 +49,10 @@ package enum PrivateFile {
 
   /// Puts a file of mode 0600 with `contents` at `path`, in one step that is on the disk on return.
   ///
-  /// With `replacing`, a regular file at `path` is replaced, or the one that a symbolic link at `path` leads
-  /// to; anything else there throws `.io`. Otherwise `.alreadyExists` is thrown if `path` names anything.
-  /// Throws `.denied` or `.io` if the directory does not exist or cannot be written to, and `.denied` for a link of
-  /// another user by the rule of ``PathWalk``.
+  /// With `replacing`, a regular file at `path` is replaced, or the one that a symbolic link at `path` leads to;
+  /// anything else there throws `.io`. Otherwise `.alreadyExists` is thrown if `path` names anything. Throws `.denied`
+  /// or `.io` if the directory does not exist or cannot be written to, and `.denied` for a link of another user by the
+  /// rule of ``PathWalk``.
   ///
   /// If it throws, nothing was written and no file is left behind, unless the error says that the contents are in
   /// place: then only the directory could not be written to the disk. For a process that is killed, see ``NewFile``.

@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// A private directory, held by its descriptor and locked until the last reference is released. What takes its name later
-/// is not changed.
+/// A private directory, held by its descriptor and locked until the last reference is released. What takes its name
+/// later is not changed.
 package final class PrivateTree {
   package let path: String
   private let name: String
   private let (place, directory): (LinuxDirectory, LinuxDirectory)
   private let status: FileStatus
 
-  /// Creates the directory in `path`. Throws the `errno`, and `EACCES` unless `path` belongs to this user or root, and nobody
-  /// else can exchange what is in it.
+  /// Creates the directory in `path`. Throws the `errno`, and `EACCES` unless `path` belongs to this user or root, and
+  /// nobody else can exchange what is in it.
   package init(in path: String, prefix: String) throws(FileSystemError) {
     place = LinuxDirectory(try Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
     let around = try place.status(of: ".")
@@ -24,9 +24,9 @@ package final class PrivateTree {
     flock(directory.descriptor.number, LOCK_EX | LOCK_NB)  // nobody else can have the lock
   }
 
-  /// Overwrites and removes every file below the directory, `first` even if it cannot be listed, and then the directory.
-  /// Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory cannot be removed,
-  /// and `ESTALE` if something else has its name.
+  /// Overwrites and removes every file below the directory, `first` even if it cannot be listed, and then the
+  /// directory. Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory
+  /// cannot be removed, and `ESTALE` if something else has its name.
   package func wipe(first: [String]) throws(FileSystemError) {
     var directories: [String] = []
     first.forEach { remove(Array($0.utf8), from: directory, &directories) }
@@ -52,8 +52,9 @@ package final class PrivateTree {
     } catch {}  // what stays keeps the directory from being removed
   }
 
-  /// Moves an entry, whose name need not be UTF-8, to the top under a new name, and removes it there, or adds the new name of a
-  /// directory to `directories`. What is mounted cannot be moved, also if it is a directory of the same file system.
+  /// Moves an entry, whose name need not be UTF-8, to the top under a new name, and removes it there, or adds the new
+  /// name of a directory to `directories`. What is mounted cannot be moved, also if it is a directory of the same file
+  /// system.
   private func remove(_ name: [UInt8], from below: LinuxDirectory, _ directories: inout [String]) {
     let moved = String(UInt64.random(in: .min ... .max), radix: 16)
     do throws(FileSystemError) {

@@ -13,12 +13,14 @@ package struct CapturedProcess: ~Copyable {
     case inherited
   }
 
-  /// Runs a program with only the variables of `environment` and with an empty standard input. The first argument names it, and
-  /// is searched for on `PATH` unless it contains a slash. `name` is the program in errors, as the subject of their sentences.
+  /// Runs a program with only the variables of `environment` and with an empty standard input. The first argument names
+  /// it, and is searched for on `PATH` unless it contains a slash. `name` is the program in errors, as the subject of
+  /// their sentences.
   ///
-  /// With `timeout`, the program gets a process group of its own, which is killed when that has passed. Otherwise there is no
-  /// deadline, and keys of the terminal reach the program. Throws `.unavailable` if there is no such program, `.tooLarge` above
-  /// `limit` bytes of output, `.timedOut`, and `.io`. The program has ended whenever this returns or throws.
+  /// With `timeout`, the program gets a process group of its own, which is killed when that has passed. Otherwise there
+  /// is no deadline, and keys of the terminal reach the program. Throws `.unavailable` if there is no such program,
+  /// `.tooLarge` above `limit` bytes of output, `.timedOut`, and `.io`. The program has ended whenever this returns or
+  /// throws.
   package static func run(
     _ arguments: [String], named name: String, environment: [String: String], standardError: StandardError,
     limit: Int, timeout: Duration? = nil

@@ -1,8 +1,8 @@
-/// The memory limit of this process's control groups, such as a container's or a service's. See cgroups(7);
-/// both versions are supported.
+/// The memory limit of this process's control groups, such as a container's or a service's. See cgroups(7); both
+/// versions are supported.
 ///
-/// The kernel kills a process that exceeds the limit without a message. A limit that cannot be read counts as
-/// none, so that a guess never refuses a valid passphrase.
+/// The kernel kills a process that exceeds the limit without a message. A limit that cannot be read counts as none, so
+/// that a guess never refuses a valid passphrase.
 package struct ControlGroups: Sendable {
   private let groups: String
   private let processes: String
@@ -12,8 +12,8 @@ package struct ControlGroups: Sendable {
     (self.groups, self.processes) = (groups, processes)
   }
 
-  /// The number of bytes that the process can still use before it reaches the limit, including swap and the
-  /// file pages that the kernel would reclaim. `nil`: there is no limit.
+  /// The number of bytes that the process can still use before it reaches the limit, including swap and the file pages
+  /// that the kernel would reclaim. `nil`: there is no limit.
   package func memoryLeft() -> Int? {
     guard let membership = text(processes + "/self/cgroup") else { return nil }
     var least: Int?

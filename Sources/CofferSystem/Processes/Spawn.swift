@@ -29,8 +29,8 @@ package struct Spawn {
   package var isGroupLeader = false
   /// Whether the program leads a session of its own, without a controlling terminal.
   package var isSessionLeader = false
-  /// The controlling terminal whose foreground group the program's process group becomes, where glibc can do
-  /// that before the program is executed.
+  /// The controlling terminal whose foreground group the program's process group becomes, where glibc can do that
+  /// before the program is executed.
   package var foregroundTerminal: Int32?
 
   package init() {
@@ -40,8 +40,8 @@ package struct Spawn {
 
   package static let allSignals: [Int32] = Array(1...64)
 
-  /// Starts a program and returns its process id. The first argument names the program, which is searched for
-  /// on `PATH` unless the name contains a slash. Throws the `errno`: `ENOENT` if the program was not found.
+  /// Starts a program and returns its process id. The first argument names the program, which is searched for on `PATH`
+  /// unless the name contains a slash. Throws the `errno`: `ENOENT` if the program was not found.
   package func start(_ arguments: [String]) throws(FileSystemError) -> Int32 {
     let vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { vector.forEach { free($0) } }
@@ -124,8 +124,8 @@ package enum ProcessEnd: Hashable, Sendable {
     }
   }
 
-  /// Waits for the end of a child process. Returns `nil` if `deadline` passes first. Throws `ECHILD` if there is no such
-  /// child.
+  /// Waits for the end of a child process. Returns `nil` if `deadline` passes first. Throws `ECHILD` if there is no
+  /// such child.
   package init?(of process: Int32, until deadline: ContinuousClock.Instant? = nil) throws(FileSystemError) {
     var status: Int32 = 0
     while true {

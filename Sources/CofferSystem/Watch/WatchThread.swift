@@ -3,8 +3,8 @@ internal import CofferCore
 internal import Glibc
 internal import Synchronization
 
-/// The thread of this process that waits for changes of files, with one inotify instance for all directories, and
-/// calls handlers after a change and after each period.
+/// The thread of this process that waits for changes of files, with one inotify instance for all directories, and calls
+/// handlers after a change and after each period.
 ///
 /// The thread, the instance and their descriptors exist only while something is watched, because a user has few
 /// instances (128 by default). Thread-safe.
@@ -53,8 +53,8 @@ package final class WatchThread: Sendable {
 
   /// Calls `handler` after each change of the file `name` in the open `directory`, until the result is released.
   ///
-  /// The handler runs on the thread of all watches, and must not block. Throws the `errno` of inotify_add_watch(2), or why the
-  /// thread could not be started.
+  /// The handler runs on the thread of all watches, and must not block. Throws the `errno` of inotify_add_watch(2), or
+  /// why the thread could not be started.
   package func watch(
     _ name: String, in directory: Descriptor, _ handler: @escaping Handler
   ) throws(FileSystemError) -> any DirectoryWatch {
@@ -70,8 +70,8 @@ package final class WatchThread: Sendable {
     return Watch(thread: self, key: key)
   }
 
-  /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws why
-  /// the thread could not be started. Works without inotify.
+  /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws why the
+  /// thread could not be started. Works without inotify.
   package func every(_ period: Duration, _ handler: @escaping Handler) throws(FileSystemError)
     -> any AnyObject & Sendable
   {

@@ -1,14 +1,13 @@
 /// Moves global options that precede the subcommand behind it.
 ///
-/// Each subcommand declares the global options that it accepts, so that its help and its shell completion
-/// list them. The argument parser accepts an option only after the command that declares it.
+/// Each subcommand declares the global options that it accepts, so that its help and its shell completion list them.
+/// The argument parser accepts an option only after the command that declares it.
 enum ArgumentOrder {
   private static let optionsWithValue: Set = ["--backend", "--vault", "--collection", "--service", "-s"]
   private static let flags: Set = ["--json", "--quiet"]
 
-  /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after
-  /// the subcommand's name keep their order. `commandLength` returns the number of leading words that name
-  /// the command.
+  /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after the
+  /// subcommand's name keep their order. `commandLength` returns the number of leading words that name the command.
   static func arranged(_ arguments: [String], commandLength: (ArraySlice<String>) -> Int) -> [String] {
     var index = 0
     while index < arguments.count {

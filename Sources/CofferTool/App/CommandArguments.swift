@@ -2,8 +2,8 @@ internal import ArgumentParser
 
 /// Checks the arguments of this process and words the argument parser's errors.
 enum CommandArguments {
-  /// Returns the arguments in the order that the parser requires. Throws a usage failure if an argument is
-  /// not UTF-8, because its repaired form could name another secret, or if the command does not exist.
+  /// Returns the arguments in the order that the parser requires. Throws a usage failure if an argument is not UTF-8,
+  /// because its repaired form could name another secret, or if the command does not exist.
   static func checked() throws(Failure) -> [String] {
     let arguments = Array(CommandLine.arguments.dropFirst())
     // `run` passes everything after `--` to its command byte for byte.
@@ -31,8 +31,8 @@ enum CommandArguments {
     return arranged
   }
 
-  /// Returns the words to put before the arguments of a process that was started as `path`: the name of the command that
-  /// the link to `secret` selects by its name, or nothing. `first` is the first argument.
+  /// Returns the words to put before the arguments of a process that was started as `path`: the name of the command
+  /// that the link to `secret` selects by its name, or nothing. `first` is the first argument.
   private static func leadingWords(startedAs path: String, first: String?) -> [String] {
     // cargo runs the configured program with this as its only argument.
     if first == CargoCredentialCommand.mark { return [CargoCredentialCommand._commandName] }
@@ -70,8 +70,8 @@ enum CommandArguments {
     return command.configuration.subcommands
   }
 
-  /// Returns the parser's message as a sentence. Replaces a message that would repeat unexpected arguments,
-  /// because one of them may be a value.
+  /// Returns the parser's message as a sentence. Replaces a message that would repeat unexpected arguments, because one
+  /// of them may be a value.
   static func sentence(for message: String, _ arguments: [String]) -> String {
     var text = message.split(separator: "\n").joined(separator: " ")
     if text.contains("nexpected argument") { text = "There are more arguments than the command takes." }

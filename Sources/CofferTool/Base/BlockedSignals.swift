@@ -50,7 +50,8 @@ struct BlockedSignals: ~Copyable {
     return (arrival, requests.indices.filter { requests[$0].revents != 0 })
   }
 
-  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does, but not longer than until `deadline`.
+  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does, but not longer than until
+  /// `deadline`.
   borrowing func wait(
     for requests: inout [pollfd], until deadline: ContinuousClock.Instant? = nil
   ) throws(SecretError) -> Arrival? {
@@ -73,12 +74,12 @@ struct BlockedSignals: ~Copyable {
       isFromKernel: info.ssi_code == fromKernel)
   }
 
-  /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL as
-  /// ``Arrival/signal``.
+  /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL
+  /// as ``Arrival/signal``.
   static func requestKill(by process: pid_t) { sigqueue(process, SIGTERM, sigval(sival_int: SIGKILL)) }
 
-  /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the
-  /// process, and after a stop when the process continues.
+  /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the process,
+  /// and after a stop when the process continues.
   static func deliver(_ signal: Int32, toGroup: Bool = false) {
     var (one, before) = (sigset_t(), sigset_t())
     sigemptyset(&one)

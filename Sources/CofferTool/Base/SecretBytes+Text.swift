@@ -1,8 +1,8 @@
 internal import Coffer
 
 extension SecretBytes {
-  /// Whether the bytes are UTF-8 that a terminal shows as it is: no control, direction or invisible
-  /// characters except for tabs and line ends (LF and CR LF).
+  /// Whether the bytes are UTF-8 that a terminal shows as it is: no control, direction or invisible characters except
+  /// for tabs and line ends (LF and CR LF).
   var isPlainText: Bool {
     withBytes { bytes in
       do {

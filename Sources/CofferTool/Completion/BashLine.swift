@@ -3,8 +3,8 @@ internal import CofferCore
 /// A command line of bash up to the cursor, split into words without their quotes, and the quoting in which bash
 /// inserts a completed word.
 ///
-/// bash replaces only the end of a word, after the last character of `COMP_WORDBREAKS` or an open quote, and it
-/// inserts what it is given: a name must already be quoted for that place, or a part of it would run.
+/// bash replaces only the end of a word, after the last character of `COMP_WORDBREAKS` or an open quote, and it inserts
+/// what it is given: a name must already be quoted for that place, or a part of it would run.
 struct BashLine {
   enum Quote {
     case none, single, double, dollar
@@ -112,8 +112,7 @@ struct BashLine {
     clearWord()
   }
 
-  /// The byte of an escape in `$'…'` after its backslash, and the escape's length. `nil` if the byte is not
-  /// known here.
+  /// The byte of an escape in `$'…'` after its backslash, and the escape's length. `nil` if the byte is not known here.
   private static func escape(_ text: ArraySlice<UInt8>) -> (UInt8?, Int) {
     let digits = text.prefix(3).prefix { (0x30...0x37).contains($0) }
     if digits.count == 3 {

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 
-/// A command with its arguments and subcommands, as the argument parser describes it. Describes a command's
-/// arguments when they are needed: a description of all commands takes much longer.
+/// A command with its arguments and subcommands, as the argument parser describes it. Describes a command's arguments
+/// when they are needed: a description of all commands takes much longer.
 final class CommandDescription {
   private let type: any ParsableCommand.Type
   /// For the root command: a command whose options are completed before the name of a command.
@@ -29,8 +29,8 @@ final class CommandDescription {
 
   var positionals: [Argument] { arguments.filter { $0.kind == .positional && $0.shouldDisplay } }
 
-  /// The options and flags. Before the name of the command, those of ``ArgumentOrder``, which every command with
-  /// a backend declares.
+  /// The options and flags. Before the name of the command, those of ``ArgumentOrder``, which every command with a
+  /// backend declares.
   var options: [Argument] {
     if let example {
       let shared = ["--backend", "--vault", "--service", "--json", "--help"]

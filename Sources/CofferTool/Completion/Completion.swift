@@ -23,8 +23,8 @@ struct Completion {
   private var isTerminated = false
   private var stored = StoredTexts()
 
-  /// Completes `current`, the word before the cursor, after `words`, which do not include the name of `root`.
-  /// A word is `nil` if only the shell knows its text. Candidates need not begin with `current`.
+  /// Completes `current`, the word before the cursor, after `words`, which do not include the name of `root`. A word is
+  /// `nil` if only the shell knows its text. Candidates need not begin with `current`.
   init(of current: String, after words: [String?], of root: CommandDescription) {
     command = root
     for word in words { read(word) }
@@ -34,8 +34,7 @@ struct Completion {
   private mutating func read(_ word: String?) {
     if let argument = pending.take() { return stored.select(argument, word) }
     guard let word, !isTerminated, word.hasPrefix("-"), word != "-" else {
-      if let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word })
-      {
+      if let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word }) {
         command = next
       } else {
         given += 1
@@ -88,8 +87,8 @@ struct Completion {
     }
   }
 
-  /// Completes a value of which `text` is typed. `prefix` precedes the value in its word. Unless `isAfterDash`,
-  /// the parser would take a value that begins with a hyphen for an option.
+  /// Completes a value of which `text` is typed. `prefix` precedes the value in its word. Unless `isAfterDash`, the
+  /// parser would take a value that begins with a hyphen for an option.
   private mutating func complete(
     _ argument: CommandDescription.Argument, _ text: String, before prefix: String = "", isAfterDash: Bool
   ) {

@@ -1,5 +1,5 @@
-/// The records that the completion script of a shell reads: first `words`, or what the shell completes by itself,
-/// and then the candidates in the form that the script expects.
+/// The records that the completion script of a shell reads: first `words`, or what the shell completes by itself, and
+/// then the candidates in the form that the script expects.
 struct CompletionAnswer {
   let root: CommandDescription
 
@@ -16,8 +16,8 @@ struct CompletionAnswer {
       // A list that is only shown.
       case "63": names.map(\.printable)
       case _ where names.count == 1: [line.inserted(first, isWhole: true)]
-      // The Tab key inserts what the names have in common. bash compares quoted texts, and would end in the
-      // middle of a quoted character: so it gets two texts that differ after the common part.
+      // The Tab key inserts what the names have in common. bash compares quoted texts, and would end in the middle of a
+      // quoted character: so it gets two texts that differ after the common part.
       case "9":
         ["0", "1"].map { line.inserted(Self.commonPrefix(names), isWhole: false) + $0 }
       default: names.map { line.inserted($0, isWhole: false) }
@@ -34,9 +34,9 @@ struct CompletionAnswer {
     return String(common)
   }
 
-  /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate
-  /// has two records: the text, which zsh quotes, and what it lists. Texts that zsh would show as they are, although
-  /// a terminal obeys or hides them, are left out.
+  /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate has two
+  /// records: the text, which zsh quotes, and what it lists. Texts that zsh would show as they are, although a terminal
+  /// obeys or hides them, are left out.
   func zsh(_ words: [String]) -> [String] {
     let completion = Completion(of: words.last ?? "", after: words.dropLast(), of: root)
     return answer(completion) { candidate in

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// Names and services for completion, with the options that select them on the unfinished line. There are none
-/// unless the backend opens without a prompt and without stretching a passphrase.
+/// Names and services for completion, with the options that select them on the unfinished line. There are none unless
+/// the backend opens without a prompt and without stretching a passphrase.
 struct StoredTexts {
   private var options: [String] = []
   /// Whether an option's value is known only to the shell, so that another store could be meant.

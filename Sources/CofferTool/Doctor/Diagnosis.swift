@@ -28,8 +28,8 @@ struct Diagnosis {
     }
   }
 
-  /// The backend and the store to examine: those of an option or of the project's file, or those that the configuration chooses. Throws for a
-  /// backend that the tool does not use, such as memory.
+  /// The backend and the store to examine: those of an option or of the project's file, or those that the configuration
+  /// chooses. Throws for a backend that the tool does not use, such as memory.
   private mutating func choose(
     _ selected: BackendSelection?, by source: String
   ) throws(SecretError) -> BackendSelection {

@@ -2,12 +2,12 @@ internal import CLinux
 internal import CofferSystem
 internal import Glibc
 
-/// The command that `VISUAL` or `EDITOR` contains, with the options that keep a known editor from leaving copies
-/// of the text.
+/// The command that `VISUAL` or `EDITOR` contains, with the options that keep a known editor from leaving copies of the
+/// text.
 ///
-/// A known editor is started without its user's configuration, because settings and plug-ins there could write
-/// undo files, backups, swap files, histories and registers anywhere. Its temporary files, and its own
-/// directories where an option selects them, are in the private directory of ``ValueFiles``.
+/// A known editor is started without its user's configuration, because settings and plug-ins there could write undo
+/// files, backups, swap files, histories and registers anywhere. Its temporary files, and its own directories where an
+/// option selects them, are in the private directory of ``ValueFiles``.
 struct EditorCommand {
   /// The command as the user wrote it. A shell runs it.
   let text: String
@@ -34,8 +34,7 @@ struct EditorCommand {
     text.split { " \t\n".contains($0) }.map(String.init)
   }
 
-  /// The options that make an editor leave nothing. `nil` if it is not known, or if a word of the command
-  /// undoes them.
+  /// The options that make an editor leave nothing. `nil` if it is not known, or if a word of the command undoes them.
   private static func options(for program: Program, words: [String], _ directory: String) -> [String]? {
     let arguments = words.dropFirst()
     // After `--`, an option would be the name of a file.
@@ -87,8 +86,8 @@ extension EditorCommand {
   /// The last component of the program's path without links, and whether the file is a script.
   private typealias Program = (name: String, isScript: Bool)
 
-  /// The program that the command starts, without the links that lead to it. `nil` if the command is more than
-  /// a program with arguments, or if there is no such program.
+  /// The program that the command starts, without the links that lead to it. `nil` if the command is more than a
+  /// program with arguments, or if there is no such program.
   private static func program(of text: String) -> Program? {
     let special = Set("`$|&;<>()\n\\")
     guard !text.contains(where: special.contains), let first = words(text).first,

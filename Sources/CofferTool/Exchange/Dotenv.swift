@@ -1,14 +1,14 @@
 internal import Coffer
 
-/// Files of `NAME=value` lines, which set the environment of programs and containers: the subset that all
-/// readers of such files interpret in the same way.
+/// Files of `NAME=value` lines, which set the environment of programs and containers: the subset that all readers of
+/// such files interpret in the same way.
 ///
 /// - A line is `NAME=value`, `NAME = value` or `export NAME=value`, or blank. A byte order mark may precede the first.
 ///   A comment begins with a `#` at the beginning of a line or after a blank.
 /// - An unquoted value contains no blanks, quotes, `$`, backslashes or backquotes.
 /// - A value in single quotes is verbatim, and may contain line ends.
-/// - A value in double quotes may contain line ends, and the escapes `\n`, `\r`, `\t`, `\\`, `\"`, `\$` and
-///   `` \` ``. It contains no other backslash, `$` or backquote, which some readers would expand.
+/// - A value in double quotes may contain line ends, and the escapes `\n`, `\r`, `\t`, `\\`, `\"`, `\$` and `` \`
+///   ``. It contains no other backslash, `$` or backquote, which some readers would expand.
 /// - Names are distinct. Lines end with LF or CRLF.
 enum Dotenv {
   struct Entry {
@@ -36,8 +36,8 @@ enum Dotenv {
 
   /// What the value contains that python-dotenv, node, docker compose and bash do not read alike in quotes, or `nil`.
   ///
-  /// In single quotes, python-dotenv takes `\\` for one backslash and expands `${…}`, and compose ends a value only at a quote
-  /// without a backslash before it. In double quotes, each of them has other escapes.
+  /// In single quotes, python-dotenv takes `\\` for one backslash and expands `${…}`, and compose ends a value only at
+  /// a quote without a backslash before it. In double quotes, each of them has other escapes.
   static func obstacle(to bytes: Span<UInt8>) -> String? {
     func has(_ text: String, _ next: String = "") -> Bool {
       let (first, next) = (Array(text.utf8), Array(next.utf8))

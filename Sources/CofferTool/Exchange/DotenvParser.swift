@@ -9,8 +9,7 @@ struct DotenvParser {
 
   private func problem(_ text: String) -> Dotenv.Problem { Dotenv.Problem(line: start.line, text: text) }
 
-  /// Returns the entries and the invalid lines. Continues after an invalid line, so that all of them are
-  /// reported.
+  /// Returns the entries and the invalid lines. Continues after an invalid line, so that all of them are reported.
   static func parse(_ bytes: Span<UInt8>) -> (entries: [Dotenv.Entry], problems: [Dotenv.Problem]) {
     var parser = DotenvParser()
     var entries: [Dotenv.Entry] = []
@@ -36,8 +35,7 @@ struct DotenvParser {
     return (entries, problems)
   }
 
-  /// Parses one line, or several if the value contains line ends. Returns `nil` for a blank line or a
-  /// comment.
+  /// Parses one line, or several if the value contains line ends. Returns `nil` for a blank line or a comment.
   private mutating func assignment(
     _ bytes: Span<UInt8>
   ) throws(Dotenv.Problem) -> (name: String, value: SecretBytes)? {

@@ -1,8 +1,7 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// The JSON file that `export` writes and `import` reads. Encoding and decoding take values out of guarded
-/// memory.
+/// The JSON file that `export` writes and `import` reads. Encoding and decoding take values out of guarded memory.
 ///
 /// ```
 /// {
@@ -17,8 +16,8 @@ internal import FoundationEssentials
 /// }
 /// ```
 ///
-/// The fields of the last line are optional, and so is `service`, whose default is `--service`. Other fields
-/// are not allowed.
+/// The fields of the last line are optional, and so is `service`, whose default is `--service`. Other fields are not
+/// allowed.
 struct ExchangeFile: Codable {
   var version = 1
   var secrets: [Entry]

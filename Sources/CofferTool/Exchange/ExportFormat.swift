@@ -3,12 +3,13 @@ internal import Coffer
 
 /// The formats that `export` writes: `json` for `import`, and the others for programs that set variables.
 ///
-/// `docker` is a file for `docker run --env-file`. Source: the documentation of the package kvfile of Docker's command line.
-/// `github` is a file of GITHUB_ENV. Source: "Workflow commands for GitHub Actions" in GitHub's documentation.
+/// `docker` is a file for `docker run --env-file`. Source: the documentation of the package kvfile of Docker's command
+/// line. `github` is a file of GITHUB_ENV. Source: "Workflow commands for GitHub Actions" in GitHub's documentation.
 enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   case shell, fish, dotenv, docker, github, json
 
-  /// Prints the command `false` for a failed `export` whose output a shell evaluates: `eval "$(secret export …)" || exit`.
+  /// Prints the command `false` for a failed `export` whose output a shell evaluates:
+  /// `eval "$(secret export …)" || exit`.
   static func printFalse(_ arguments: [String]) {
     guard arguments.first == "export" else { return }
     let given = zip(arguments, arguments.dropFirst()).filter { $0.0 == "--format" }.map { $0.1 }
@@ -89,8 +90,9 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
-  /// The commands by which a step of GitHub Actions tells the runner what to mask in the log: each line of a value, because
-  /// the runner masks within lines. A line of fewer than 8 bytes, such as a brace, could be a part of much of the log.
+  /// The commands by which a step of GitHub Actions tells the runner what to mask in the log: each line of a value,
+  /// because the runner masks within lines. A line of fewer than 8 bytes, such as a brace, could be a part of much of
+  /// the log.
   static func masks(of value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
       // A command has 13 bytes more than the line, which are fewer than two for each of its bytes.

@@ -2,9 +2,9 @@ internal import Coffer
 
 /// A text in which each reference stands for a secret's value.
 ///
-/// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces, or before the first ` | ` with the names of
-/// filters. A bare `secret://…` ends before the first byte other than letters, digits, `-._~%` and one slash: the bytes
-/// that a URI does not escape. All other bytes are kept unchanged.
+/// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces, or before the first ` | ` with the names
+/// of filters. A bare `secret://…` ends before the first byte other than letters, digits, `-._~%` and one slash: the
+/// bytes that a URI does not escape. All other bytes are kept unchanged.
 struct Template: ~Copyable {
   private enum Part {
     case text(Range<Int>)
@@ -16,8 +16,8 @@ struct Template: ~Copyable {
     /// In the order in which they are applied.
     let filters: [TemplateFilter]
 
-    /// Parses a reference, and after it the names of filters, each after a vertical bar between blanks. `nil` if `text` is
-    /// no reference.
+    /// Parses a reference, and after it the names of filters, each after a vertical bar between blanks. `nil` if `text`
+    /// is no reference.
     init?(_ text: String) throws {
       let parts = text.split(separator: " | ", omittingEmptySubsequences: false).map { part in
         let part = part.drop { $0 == " " || $0 == "\t" }
@@ -61,13 +61,13 @@ struct Template: ~Copyable {
     Set(parts.compactMap { if case .value(let insertion) = $0 { insertion.identifier } else { nil } })
   }
 
-  /// The largest size in bytes of a filled template (64 MiB). A template repeats a value as often as it wants,
-  /// so without a limit a small file could use all memory.
+  /// The largest size in bytes of a filled template (64 MiB). A template repeats a value as often as it wants, so
+  /// without a limit a small file could use all memory.
   static let maximumSize = 64 << 20
 
-  /// Returns the text with each reference replaced by its value, as its filters write it. Reads each secret once. Throws
-  /// if a secret does not exist or cannot be written so, and, before building the text, if it would be larger than
-  /// ``maximumSize``.
+  /// Returns the text with each reference replaced by its value, as its filters write it. Reads each secret once.
+  /// Throws if a secret does not exist or cannot be written so, and, before building the text, if it would be larger
+  /// than ``maximumSize``.
   borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
     var count = 0
     var values: [SecretIdentifier: SecretBytes] = [:]

@@ -36,8 +36,8 @@ enum TemplateFilter: String, CaseIterable {
     }
   }
 
-  /// Returns the bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most` bytes, or `nil` for
-  /// a byte that stays as it is.
+  /// Returns the bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most` bytes, or
+  /// `nil` for a byte that stays as it is.
   static func escaped(
     _ bytes: Span<UInt8>, most: Int, in quotes: String = "", _ escape: (UInt8) -> String?
   ) -> SecretBytes {

@@ -1,5 +1,5 @@
-/// The words of `generate --words`: 2048 common English words of 3 to 7 letters. No word is the beginning of
-/// another, so that different sequences of words never form the same phrase, even without a separator.
+/// The words of `generate --words`: 2048 common English words of 3 to 7 letters. No word is the beginning of another,
+/// so that different sequences of words never form the same phrase, even without a separator.
 enum WordList {
   static func words() -> [[UInt8]] {
     text.utf8.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }.map { Array($0) }

@@ -6,8 +6,8 @@ internal import Glibc
 enum GitWorkTree {
   private static var configuration: BackendConfiguration { .current() }
 
-  /// Throws a failure if the key file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish
-  /// it. `advice` is the end of the message.
+  /// Throws a failure if the key file is in a work tree, and git does not ignore it or cannot be asked: a commit may
+  /// publish it. `advice` is the end of the message.
   static func requireIgnored(_ path: String, advice: String = "or add it to .gitignore.") throws(Failure) {
     let place = place(of: path)
     guard configuration.isInWorkTree(place.directory + "/name"), answer(["check-ignore", "-q"], place) == nil
@@ -78,8 +78,8 @@ enum GitWorkTree {
     return "\(pattern) -text diff=coffer merge=coffer"
   }
 
-  /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns the
-  /// sentence for the user, or `nil` if there is nothing to say.
+  /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns
+  /// the sentence for the user, or `nil` if there is nothing to say.
   static func addAttributes(for path: String) -> String? {
     guard let found = attributes(of: path), found != .right else { return nil }
     let (file, line) = (Path.parent(of: path) + "/.gitattributes", attributesLine(for: path))
@@ -117,11 +117,11 @@ enum GitWorkTree {
     return (directory, String(decoding: rest, as: UTF8.self))
   }
 
-  /// What git prints for the file if it ends with the status 0, or `nil`. Git gets no variable that selects another repository. Root's git does
-  /// not read the settings of another user.
+  /// What git prints for the file if it ends with the status 0, or `nil`. Git gets no variable that selects another
+  /// repository. Root's git does not read the settings of another user.
   ///
-  /// The repository may be hostile, so that its settings must not start a program: git runs no monitor and no hook, fetches
-  /// no missing object, and no protocol is allowed to it.
+  /// The repository may be hostile, so that its settings must not start a program: git runs no monitor and no hook,
+  /// fetches no missing object, and no protocol is allowed to it.
   private static func answer(_ arguments: [String], _ place: (directory: String, rest: String)) -> String? {
     var environment: [String: String] = [:]
     environment["PATH"] = Environment.value("PATH")

@@ -1,8 +1,7 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// The JSON of other programs' protocols. Values leave guarded memory, because these protocols represent them
-/// as text.
+/// The JSON of other programs' protocols. Values leave guarded memory, because these protocols represent them as text.
 enum ProgramJSON {
   /// Decodes the whole of standard input. Throws a usage failure if it does not have the form that `expected`
   /// describes; the message never contains the input.

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The options that select a backend.
 ///
-/// Each type with these options declares them itself, with the same texts: each type of a group, even of one within another,
-/// costs the argument parser several searches through the whole program.
+/// Each type with these options declares them itself, with the same texts: each type of a group, even of one within
+/// another, costs the argument parser several searches through the whole program.
 protocol StoreOptions: ParsableArguments {
   var backend: BackendSelection? { get }
   var vault: String? { get }

@@ -77,8 +77,8 @@ struct GlobalOptions: StoreOptions {
     return backend
   }
 
-  /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
-  /// `requirement` is the clause for the message, such as "Only a vault can be locked".
+  /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected; `requirement` is the
+  /// clause for the message, such as "Only a vault can be locked".
   func openVault(requirement: String, _ options: VaultOptions = VaultOptions()) throws -> VaultBackend {
     guard let vault = try open(options) as? VaultBackend else {
       throw SecretError(
@@ -88,8 +88,8 @@ struct GlobalOptions: StoreOptions {
     return vault
   }
 
-  /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the account,
-  /// verbatim. An argument after `--` is no reference.
+  /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the
+  /// account, verbatim. An argument after `--` is no reference.
   func identifier(_ name: String) throws -> SecretIdentifier {
     let arguments = CommandLine.arguments.dropFirst()
     let isVerbatim = !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)

@@ -10,8 +10,8 @@ extension SecretBackend {
 
 /// The failure of a command whose secret does not exist.
 enum MissingSecret {
-  /// The failure for `identifier`. If another store has the secret, the message names that store. Otherwise, for a vault, it
-  /// suggests a similar name: a vault is open already, but listing a keyring could cause another prompt.
+  /// The failure for `identifier`. If another store has the secret, the message names that store. Otherwise, for a
+  /// vault, it suggests a similar name: a vault is open already, but listing a keyring could cause another prompt.
   static func failure(
     _ identifier: SecretIdentifier, in backend: any SecretBackend, outcome: String = ""
   ) -> Failure {

@@ -3,11 +3,12 @@ internal import CofferSystem
 internal import Glibc
 internal import Synchronization
 
-/// The project's file that this process follows: the nearest one from the working directory up to the boundary of the work
-/// tree. Outside of a work tree, only the working directory is searched. Files further up have no effect.
+/// The project's file that this process follows: the nearest one from the working directory up to the boundary of the
+/// work tree. Outside of a work tree, only the working directory is searched. Files further up have no effect.
 ///
-/// A file that comes with a repository must not choose among the person's own secrets. So it may name a vault beside or below
-/// it, which reveals only itself. For everything else, the person allows what the file declares: see ``AllowedProjects``.
+/// A file that comes with a repository must not choose among the person's own secrets. So it may name a vault beside or
+/// below it, which reveals only itself. For everything else, the person allows what the file declares: see
+/// ``AllowedProjects``.
 struct Project {
   static let maximumSize = 65_536
 
@@ -21,8 +22,8 @@ struct Project {
   /// Why another user may have written the file.
   private let exposure: String?
 
-  /// The project of the working directory, or `nil` if there is none. The same for the whole process. Throws `.configuration`
-  /// if the file is wrong, and `.denied` or `.io` if it cannot be read.
+  /// The project of the working directory, or `nil` if there is none. The same for the whole process. Throws
+  /// `.configuration` if the file is wrong, and `.denied` or `.io` if it cannot be read.
   static func current() throws(SecretError) -> Project? { try found.get() }
 
   /// Throws `.configuration` if there is no project.
@@ -136,8 +137,8 @@ struct Project {
 
   // MARK: Trust
 
-  /// Throws `.configuration` unless the person has allowed what the file declares, or the file cannot choose among the person's
-  /// own secrets: nobody else can have written it, and it names a vault beside or below it, which is used.
+  /// Throws `.configuration` unless the person has allowed what the file declares, or the file cannot choose among the
+  /// person's own secrets: nobody else can have written it, and it names a vault beside or below it, which is used.
   func requireAllowed(usingVault: Bool = true) throws(SecretError) {
     let reason: String
     if let exposure {
@@ -167,8 +168,8 @@ struct Project {
       advice: "Read it, and run secret allow. Or decide without it, with --backend or --vault.")
   }
 
-  /// Whether the vault was used at another path, and not at this one. Keys that are recorded for it, or that `unlock` keeps, would
-  /// open a copy in somebody else's repository too.
+  /// Whether the vault was used at another path, and not at this one. Keys that are recorded for it, or that `unlock`
+  /// keeps, would open a copy in somebody else's repository too.
   private static func isCopy(_ vault: String) throws(SecretError) -> Bool {
     let configuration = BackendConfiguration.current()
     let vault = configuration.vault(at: vault, credentials: [])

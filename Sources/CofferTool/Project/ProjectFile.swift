@@ -106,7 +106,8 @@ struct ProjectFile {
     }
   }
 
-  /// The variables of the base, replaced by those of each profile in turn. Throws `.configuration` for an unknown profile.
+  /// The variables of the base, replaced by those of each profile in turn. Throws `.configuration` for an unknown
+  /// profile.
   func variables(with chosen: [String]) throws(SecretError) -> [Variable] {
     var result = variables
     for name in chosen {

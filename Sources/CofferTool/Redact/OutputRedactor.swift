@@ -2,8 +2,8 @@ internal import Coffer
 
 /// Replaces a command's values in its output by the names of their variables.
 ///
-/// Holds back a possible beginning of a value until more output arrives or the output ends, so that a value
-/// that is split between two reads is redacted too. Not thread-safe.
+/// Holds back a possible beginning of a value until more output arrives or the output ends, so that a value that is
+/// split between two reads is redacted too. Not thread-safe.
 struct OutputRedactor {
   /// The least size in bytes of a value that is redacted. Shorter values occur in ordinary words and numbers.
   static let minimumLength = 4
@@ -23,9 +23,9 @@ struct OutputRedactor {
 
   mutating func finish() -> [UInt8] { take(isEnd: true) }
 
-  /// Returns what can be shown of a possible beginning of a value, because the output pauses there and somebody
-  /// may wait for it: in every form that it may be of, at most ``RedactionPatterns/Pattern/beginning``. What was shown stays in
-  /// the search, so that the rest is redacted if the value goes on.
+  /// Returns what can be shown of a possible beginning of a value, because the output pauses there and somebody may
+  /// wait for it: in every form that it may be of, at most ``RedactionPatterns/Pattern/beginning``. What was shown
+  /// stays in the search, so that the rest is redacted if the value goes on.
   mutating func showBeginning() -> [UInt8] {
     var end = held.count
     patterns.search(held) { search in

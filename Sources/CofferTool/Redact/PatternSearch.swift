@@ -56,7 +56,8 @@ struct PatternSearch {
     return block[bit >> 3] & 1 << UInt8(bit & 7) != 0
   }
 
-  /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have separators.
+  /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have
+  /// separators.
   func match(at start: Int, findsBeginning: Bool = false) -> Match {
     var match = Match()
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {

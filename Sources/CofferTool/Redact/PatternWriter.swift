@@ -29,8 +29,8 @@ struct PatternWriter {
     (self.block, count, self.limit) = (block, offset, limit)
   }
 
-  /// The most bytes at the beginning of each value that are searched in every form, for values of these sizes: 64 KiB, or
-  /// less if that is more than 2 MiB of all values.
+  /// The most bytes at the beginning of each value that are searched in every form, for values of these sizes: 64 KiB,
+  /// or less if that is more than 2 MiB of all values.
   static func limit(for sizes: [Int]) -> Int {
     var limit = 65_536
     while limit > 256, sizes.reduce(0, { $0 + min($1, limit) }) > 2_097_152 { limit /= 2 }
@@ -61,8 +61,8 @@ struct PatternWriter {
     text.indices.count { !RedactionPatterns.isSeparator(text[$0]) } >= OutputRedactor.minimumLength
   }
 
-  /// Where the part of a value ends that is written in every form: the whole value, or its last whole line or character up to
-  /// the limit.
+  /// Where the part of a value ends that is written in every form: the whole value, or its last whole line or character
+  /// up to the limit.
   private static func beginning(of value: Span<UInt8>, limit: Int) -> Int {
     if value.count <= limit { return value.count }
     if let end = (limit / 2...limit).last(where: { value[$0] == UInt8(ascii: "\n") }) { return end }

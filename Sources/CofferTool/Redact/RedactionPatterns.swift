@@ -3,16 +3,16 @@ internal import Glibc
 
 /// What ``OutputRedactor`` searches for: the values of variables, and the forms in which programs print them.
 ///
-/// The patterns are sorted. Those that agree with the output are a range, which each byte makes smaller, so
-/// the time of a search hardly depends on their number. All that reveals a value is in one block of guarded memory.
+/// The patterns are sorted. Those that agree with the output are a range, which each byte makes smaller, so the time of
+/// a search hardly depends on their number. All that reveals a value is in one block of guarded memory.
 final class RedactionPatterns: Sendable {
   struct Pattern {
     /// The number of the variable, whose name replaces the pattern.
     let variable: Int
     /// Where the bytes are.
     let range: Range<Int>
-    /// How many bytes may be shown before it is known whether the pattern follows: those with the first two bytes of the value,
-    /// and at most half.
+    /// How many bytes may be shown before it is known whether the pattern follows: those with the first two bytes of
+    /// the value, and at most half.
     let beginning: Int
     /// How many bits of the next byte belong to the value, which shares that character of base64 with what follows.
     let sharedBits: Int

@@ -2,8 +2,8 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// The command of `run` as a child of this process, which removes the command's files when it has ended, and starts it again
-/// when its secrets change. With `isRedacted`, the child is the relay of the command's output.
+/// The command of `run` as a child of this process, which removes the command's files when it has ended, and starts it
+/// again when its secrets change. With `isRedacted`, the child is the relay of the command's output.
 final class ChildCommand {
   private let program: ProgramFile
   private let arguments: ProgramFile.Vector
@@ -54,7 +54,8 @@ final class ChildCommand {
     }
   }
 
-  /// Prepares the next start if a value has changed. If a secret cannot be read, says that the command keeps its values.
+  /// Prepares the next start if a value has changed. If a secret cannot be read, says that the command keeps its
+  /// values.
   private func prepareAgain(from backend: any SecretBackend) -> Bool {
     do {
       var changed: Set<SecretIdentifier> = []

@@ -3,8 +3,8 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// What `run --redact` passes to the relay of the command's output, in a file in memory: the command's environment,
-/// and which of its values to redact.
+/// What `run --redact` passes to the relay of the command's output, in a file in memory: the command's environment, and
+/// which of its values to redact.
 ///
 /// The relay is this program, executed anew: it has neither the vault's key nor a variable that opens the vault, no
 /// threads of a backend, and its own environment contains no value.
@@ -38,11 +38,11 @@ struct CommandLaunch: ~Copyable {
     environment = CommandEnvironment(text.withBytes { SecretBytes($0.extracting((end + 1)...)) })
   }
 
-  /// Writes a file without a name, which only its owner can read and nobody can change. The kernel removes it when the last
-  /// process that has it open ends.
+  /// Writes a file without a name, which only its owner can read and nobody can change. The kernel removes it when the
+  /// last process that has it open ends.
   ///
-  /// Returns its descriptor in the programs that this process executes or starts: at least 20, because shells use the numbers
-  /// up to 9. Throws `.unsupported` if the system does not provide files in memory, and `.io`.
+  /// Returns its descriptor in the programs that this process executes or starts: at least 20, because shells use the
+  /// numbers up to 9. Throws `.unsupported` if the system does not provide files in memory, and `.io`.
   static func write(
     _ environment: borrowing CommandEnvironment, redacting redactions: [Redaction]
   ) throws(SecretError) -> Int32 {

@@ -42,8 +42,8 @@ extension CommandRelay {
     if !usedTerminal || !outer.isForeground {
       showRest()
       outer.restore()
-      // Stops the job of the shell that started this process, and returns when the job continues. In a process
-      // group that nobody can continue, the kernel does not stop it.
+      // Stops the job of the shell that started this process, and returns when the job continues. In a process group
+      // that nobody can continue, the kernel does not stop it.
       BlockedSignals.deliver(signal, toGroup: true)
     }
     resize()

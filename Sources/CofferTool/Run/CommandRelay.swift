@@ -5,12 +5,12 @@ internal import Glibc
 
 /// A command that runs as a child with its output redacted, and this process between it and the terminal.
 ///
-/// Without a terminal among the standard streams, the command is in this process's group. With one, it gets an
-/// inner terminal, the controlling terminal of a session of its own, and ``CommandSession`` leads that session.
+/// Without a terminal among the standard streams, the command is in this process's group. With one, it gets an inner
+/// terminal, the controlling terminal of a session of its own, and ``CommandSession`` leads that session.
 ///
-/// The command owns this process's terminal as soon as it is in the foreground of its own: from the start, or, if
-/// this process is a part of a pipeline, has another input or is in the background, when it first reads or changes
-/// its terminal. Other programs, such as a pager at the end of the pipeline, may read the terminal until then.
+/// The command owns this process's terminal as soon as it is in the foreground of its own: from the start, or, if this
+/// process is a part of a pipeline, has another input or is in the background, when it first reads or changes its
+/// terminal. Other programs, such as a pager at the end of the pipeline, may read the terminal until then.
 final class CommandRelay {
   let signals: BlockedSignals
   /// The command, or the leader of its session.
@@ -105,9 +105,9 @@ final class CommandRelay {
     return poll(&request, 1, milliseconds) > 0
   }
 
-  /// Ends the outputs of a command that has ended from which nothing more can be read at once. If its background processes may
-  /// still write to a pipe, a copy of this process goes on in the background, when this one has written what has arrived: then
-  /// returns `true` in this one.
+  /// Ends the outputs of a command that has ended from which nothing more can be read at once. If its background
+  /// processes may still write to a pipe, a copy of this process goes on in the background, when this one has written
+  /// what has arrived: then returns `true` in this one.
   private func endDrainedOutputs() throws -> Bool {
     func isDrained(_ output: RedactedStream) -> Bool {
       guard let source = output.readable else { return false }

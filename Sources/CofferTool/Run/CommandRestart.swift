@@ -19,8 +19,9 @@ final class CommandRestart {
   /// Whether somebody else has told the command to end.
   private var isCancelled = false
 
-  /// Restarts after `changes` of `secrets`, of which those within `pause` make one restart. `patience` is the time between
-  /// SIGTERM and SIGKILL. `prepare` reads the secrets, and returns `false` if the command is to run on as it is.
+  /// Restarts after `changes` of `secrets`, of which those within `pause` make one restart. `patience` is the time
+  /// between SIGTERM and SIGKILL. `prepare` reads the secrets, and returns `false` if the command is to run on as it
+  /// is.
   init(
     after changes: AsyncStream<SecretChange>, of secrets: Set<SecretIdentifier>,
     patience: Duration = .seconds(10), pause: Duration = .milliseconds(200), isRelay: Bool = false,

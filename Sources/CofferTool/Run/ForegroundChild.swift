@@ -3,8 +3,8 @@ internal import CLinux
 internal import CofferSystem
 internal import Glibc
 
-/// A command that runs as a child in this process's group, as if it had been started directly: keys on the
-/// terminal reach it, signals sent to this process are forwarded to it, and this process ends as it ends.
+/// A command that runs as a child in this process's group, as if it had been started directly: keys on the terminal
+/// reach it, signals sent to this process are forwarded to it, and this process ends as it ends.
 enum ForegroundChild {
   /// The signals that ``run(named:mask:restart:start:)`` receives.
   static let signals = BlockedSignals.forwarded + [SIGTSTP, SIGCONT, SIGCHLD]
@@ -23,8 +23,9 @@ enum ForegroundChild {
       let arrival = try signals.wait(for: &changes, until: restart?.deadline)
       if arrival?.signal == SIGCHLD, let status = ProcessEnd.changed(process, WUNTRACED) {
         if status & 0xFF == 0x7F {
-          // A key does not stop this process by itself: the command may restore the terminal first, or go on. With SIGTSTP,
-          // the kernel stops only what a shell can continue. The shell has already continued both if SIGCONT is pending.
+          // A key does not stop this process by itself: the command may restore the terminal first, or go on. With
+          // SIGTSTP, the kernel stops only what a shell can continue. The shell has already continued both if SIGCONT
+          // is pending.
           var pending = sigset_t()
           sigpending(&pending)
           if sigismember(&pending, SIGCONT) == 0 { BlockedSignals.deliver(SIGTSTP) }
@@ -62,8 +63,8 @@ enum ForegroundChild {
 }
 
 extension Spawn {
-  /// Starts the command `name` with `start`: with the signals of `mask` blocked, and with the settings that this process
-  /// had before ``ProcessHardening``. The caller has blocked SIGCHLD.
+  /// Starts the command `name` with `start`: with the signals of `mask` blocked, and with the settings that this
+  /// process had before ``ProcessHardening``. The caller has blocked SIGCHLD.
   ///
   /// If the command cannot be started, prints the reason and throws the exit status 127 or 126.
   mutating func startCommand(

@@ -69,8 +69,8 @@ final class OuterTerminal {
     if isForeground { tcsetattr(descriptor, TCSANOW, &original) }
   }
 
-  /// Makes a terminal like this one for a command. Its other side, the controller, is this process's, and does not block. The
-  /// command's side is to be closed here after the command has started.
+  /// Makes a terminal like this one for a command. Its other side, the controller, is this process's, and does not
+  /// block. The command's side is to be closed here after the command has started.
   func makeInner() throws(SecretError) -> (controller: Descriptor, terminal: Descriptor) {
     var (one, other): (Int32, Int32) = (-1, -1)
     let (controller, terminal): (Descriptor, Descriptor)

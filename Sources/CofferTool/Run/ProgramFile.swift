@@ -2,8 +2,8 @@ internal import CLinux
 internal import CofferSystem
 internal import Glibc
 
-/// The file of a command, found as execvp(3) finds it, before the command's environment is made: a `PATH` among
-/// the command's variables does not decide which program is started.
+/// The file of a command, found as execvp(3) finds it, before the command's environment is made: a `PATH` among the
+/// command's variables does not decide which program is started.
 struct ProgramFile {
   /// Ends with a NUL and contains a slash.
   let path: [CChar]
@@ -11,8 +11,8 @@ struct ProgramFile {
   /// A path that was found before.
   init(path: UnsafePointer<CChar>) { self.path = Self.copy(path) + [0] }
 
-  /// Looks `name` up in this process's `PATH`, unless it contains a slash. Throws the `errno`: `ENOENT` if there
-  /// is no such program, and `EACCES` if there is one that may not be executed.
+  /// Looks `name` up in this process's `PATH`, unless it contains a slash. Throws the `errno`: `ENOENT` if there is no
+  /// such program, and `EACCES` if there is one that may not be executed.
   init(named name: UnsafePointer<CChar>) throws(FileSystemError) {
     let name = Self.copy(name)
     let slash = CChar(bitPattern: UInt8(ascii: "/"))
@@ -75,8 +75,8 @@ struct ProgramFile {
     }
   }
 
-  /// Calls `body` with the arguments of a shell that reads the file: a script without a first line that names
-  /// its interpreter, as execvp(3) treats it.
+  /// Calls `body` with the arguments of a shell that reads the file: a script without a first line that names its
+  /// interpreter, as execvp(3) treats it.
   private func withShell<R, E: Error>(_ arguments: Vector, _ body: (Vector) throws(E) -> R) throws(E) -> R {
     let owned: [UnsafeMutablePointer<CChar>?] = [strdup("/bin/sh"), strdup(path)]
     defer { owned.forEach { free($0) } }

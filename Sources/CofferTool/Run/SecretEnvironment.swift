@@ -26,7 +26,8 @@ struct SecretEnvironment: ~Copyable {
   var hasFiles: Bool { given.contains { $0.assignment.isFile } }
   var secrets: Set<SecretIdentifier> { Set(given.map(\.assignment.identifier)) }
 
-  /// These variables with the values that `backend` has now. Adds the secrets that differ to `changed`. Throws if one is missing.
+  /// These variables with the values that `backend` has now. Adds the secrets that differ to `changed`. Throws if one
+  /// is missing.
   func current(
     in backend: any SecretBackend, changed: inout Set<SecretIdentifier>
   ) throws -> SecretEnvironment {
@@ -55,8 +56,8 @@ struct SecretEnvironment: ~Copyable {
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: values)
   }
 
-  /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short or too long to be redacted
-  /// in every form.
+  /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short or too long to be
+  /// redacted in every form.
   func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
     let unredacted = given.filter { !$0.value.isEmpty && !$0.value.withBytes(PatternWriter.canRedact) }
       .map(\.assignment.variable)

@@ -40,8 +40,8 @@ final class ValueFiles {
     return path
   }
 
-  /// Overwrites and removes every file in the directory and below it, because a program may have left copies.
-  /// Prints a message if the directory cannot be removed. May be called again.
+  /// Overwrites and removes every file in the directory and below it, because a program may have left copies. Prints a
+  /// message if the directory cannot be removed. May be called again.
   func wipe() {
     do throws(FileSystemError) { try tree.wipe(first: names) } catch {
       note("secret: \(directory) could not be removed: \(error). Remove it: it may contain the value.")

@@ -1,16 +1,16 @@
 internal import Coffer
 
-/// Environment variables that control programs: which program is started, which code or configuration it loads,
-/// where it connects to.
+/// Environment variables that control programs: which program is started, which code or configuration it loads, where
+/// it connects to.
 ///
 /// `run --all` and `export` derive variables from the names of secrets. Whoever can name a secret could run code
 /// through one of these, so they are refused or left out there, and must be named with `--set`. The list cannot be
 /// complete, because any program can read a variable of its own.
 enum ControllingVariables {
-  /// The variables by what they control, as Documentation/Reference.md has them. Words separated by spaces: whole names, and
-  /// for names that programs make up, their beginning or end with an asterisk for the rest. Each is exact, so that the name
-  /// of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's sysdeps/generic/unsecvars.h; the
-  /// variables that sudo(8) removes; the manuals of the programs.
+  /// The variables by what they control, as Documentation/Reference.md has them. Words separated by spaces: whole
+  /// names, and for names that programs make up, their beginning or end with an asterisk for the rest. Each is exact,
+  /// so that the name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
+  /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups: KeyValuePairs = [
     "the loader and the C library": """
     GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH \
@@ -85,8 +85,8 @@ enum ControllingVariables {
       || suffixes.contains { variable.hasSuffix($0) }
   }
 
-  /// Returns the assignments. With `skips`, those to such variables are left out. Otherwise throws a failure that names up to
-  /// ten of them and ends in `advice`.
+  /// Returns the assignments. With `skips`, those to such variables are left out. Otherwise throws a failure that names
+  /// up to ten of them and ends in `advice`.
   static func checked(
     _ assignments: [EnvironmentAssignment], skips: Bool, advice: String
   ) throws(Failure) -> [EnvironmentAssignment] {

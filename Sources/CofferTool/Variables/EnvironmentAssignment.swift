@@ -27,8 +27,8 @@ extension EnvironmentAssignment {
     self.identifier = try identifier(name)
   }
 
-  /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an
-  /// underscore in place of each character that a variable's name cannot contain.
+  /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an underscore
+  /// in place of each character that a variable's name cannot contain.
   init(for identifier: SecretIdentifier, prefix: String = "") throws(Failure) {
     self.identifier = identifier
     let name = identifier.account.unicodeScalars.map {

@@ -4,8 +4,8 @@
 //     HTTP_PORT=8080 RotatingServer
 //     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/
 //
-// Whoever sets `api.token` anew with `secret`, while the server runs, rotates the token: from then on, only the new one is
-// accepted.
+// Whoever sets `api.token` anew with `secret`, while the server runs, rotates the token: from then on, only the new one
+// is accepted.
 
 import Coffer
 import CofferConfigurationProvider

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A file in which the pretended servers write down what they are asked, one line for each event. Several processes write to
-/// it at the same time.
+/// A file in which the pretended servers write down what they are asked, one line for each event. Several processes
+/// write to it at the same time.
 struct Ledger: Sendable {
   /// One line: `EVENT NUMBER PROCESS`.
   struct Event: Equatable {

@@ -3,8 +3,8 @@ import TokenStore
 
 /// What the servers of somebody else would do: the login service, and an API that is used with its tokens.
 ///
-/// The tokens have numbers. Refresh token 3 gives the token 4: `access-4` and `refresh-4`. A real service would refuse a
-/// refresh token that is used for the second time. This one accepts it, and its ledger shows the second use.
+/// The tokens have numbers. Refresh token 3 gives the token 4: `access-4` and `refresh-4`. A real service would refuse
+/// a refresh token that is used for the second time. This one accepts it, and its ledger shows the second use.
 struct PretendedServers: LoginService {
   static let requestsPerToken = 4
 
@@ -32,7 +32,8 @@ struct PretendedServers: LoginService {
     return Self.token(number + 1, lifetime: lifetime)
   }
 
-  /// Whether the API accepts a request with the access token. All processes together can make four requests with each token.
+  /// Whether the API accepts a request with the access token. All processes together can make four requests with each
+  /// token.
   func accept(_ accessToken: String) throws -> Bool {
     let number = try Self.number(accessToken)
     return try ledger.withLock {

@@ -1,17 +1,18 @@
-// A client whose processes share one token, with a pretended login service and a pretended API. The token is good for four
-// requests. Then it must be refreshed, and its refresh token is valid once: if two processes use it, the login is lost.
+// A client whose processes share one token, with a pretended login service and a pretended API. The token is good for
+// four requests. Then it must be refreshed, and its refresh token is valid once: if two processes use it, the login is
+// lost.
 //
 //     TokenRefresh LEDGER sign-in             stores the first token
 //     TokenRefresh LEDGER requests COUNT      makes requests; start several processes at the same time
 //     TokenRefresh LEDGER sign-out            erases the token
 //
-// LEDGER is a file in which the pretended servers write down each token that they are given, and the process. The store is the
-// keyring, or the vault of `secret init`. The directory TokenStore has the code for a program of your own.
+// LEDGER is a file in which the pretended servers write down each token that they are given, and the process. The store
+// is the keyring, or the vault of `secret init`. The directory TokenStore has the code for a program of your own.
 //
 //     TokenRefresh LEDGER refreshes COUNT ACKNOWLEDGEMENTS
 //
-// is for the test that kills processes. Each access token has expired when it is made, and so each request needs a refresh.
-// For each refresh, the number of the stored token and the process are appended to the file ACKNOWLEDGEMENTS.
+// is for the test that kills processes. Each access token has expired when it is made, and so each request needs a
+// refresh. For each refresh, the number of the stored token and the process are appended to the file ACKNOWLEDGEMENTS.
 
 import Foundation
 import TokenStore
@@ -56,8 +57,8 @@ enum TokenRefresh {
     TokenStore(application: "com.example.token-refresh", login: servers)
   }
 
-  /// Makes one request. If the API does not accept the token, tries again with the next one. The other processes can use up
-  /// several tokens in that time, but not a hundred.
+  /// Makes one request. If the API does not accept the token, tries again with the next one. The other processes can
+  /// use up several tokens in that time, but not a hundred.
   static func request(_ store: TokenStore, _ servers: PretendedServers) async throws {
     var token = try await accessToken(store)
     for _ in 0..<100 {

@@ -28,15 +28,16 @@ extension Token: CustomStringConvertible {
 
 /// The server that gives new tokens.
 public protocol LoginService: Sendable {
-  /// Exchanges a refresh token for a new token. If the answer has no new refresh token, the old one stays valid: return it in
-  /// the new token.
+  /// Exchanges a refresh token for a new token. If the answer has no new refresh token, the old one stays valid: return
+  /// it in the new token.
   ///
-  /// Throws ``RefreshTokenRefused`` if the service answers `invalid_grant`, and any other error if there is no answer or a
-  /// different one. Must end within 30 seconds, because other processes wait for so long.
+  /// Throws ``RefreshTokenRefused`` if the service answers `invalid_grant`, and any other error if there is no answer
+  /// or a different one. Must end within 30 seconds, because other processes wait for so long.
   func refresh(_ refreshToken: String) async throws -> Token
 }
 
-/// The login service answers `invalid_grant`: the refresh token is used, expired or revoked. The person must sign in again.
+/// The login service answers `invalid_grant`: the refresh token is used, expired or revoked. The person must sign in
+/// again.
 public struct RefreshTokenRefused: Error {
   public init() {}
 }

@@ -1,5 +1,6 @@
-// The token store of an OAuth client. Copy the two files of this directory into your program, and write the LoginService
-// for your login service. Several processes can use the store at the same time. Only one of them refreshes the token.
+// The token store of an OAuth client. Copy the two files of this directory into your program, and write the
+// LoginService for your login service. Several processes can use the store at the same time. Only one of them refreshes
+// the token.
 //
 //     let store = TokenStore(application: "com.example.app", login: login)
 //     try await store.signIn(token)
@@ -11,10 +12,10 @@ import Foundation
 
 /// Keeps the token of one person, and refreshes it when it is needed. Thread-safe.
 ///
-/// Each method throws the errors of Coffer, such as `.locked` or `.unavailable`. `accessToken` throws `.timedOut` if others keep
-/// the lease of the token for 30 seconds, and the other methods after two minutes, so a refresh must end in less. The stored
-/// token then stays. A cancelled task that waits for the lease throws `CancellationError`. None of these errors means that
-/// nobody is signed in.
+/// Each method throws the errors of Coffer, such as `.locked` or `.unavailable`. `accessToken` throws `.timedOut` if
+/// others keep the lease of the token for 30 seconds, and the other methods after two minutes, so a refresh must end in
+/// less. The stored token then stays. A cancelled task that waits for the lease throws `CancellationError`. None of
+/// these errors means that nobody is signed in.
 public struct TokenStore: Sendable {
   /// An access token that expires within this time, in seconds, is refreshed before it is used.
   private static let margin: TimeInterval = 60
@@ -37,15 +38,15 @@ public struct TokenStore: Sendable {
 
   /// Returns an access token that has not expired, or `nil` if nobody is signed in.
   ///
-  /// If the API answers 401 to a request, call the method again with the access token of that request as `rejected`. It then
-  /// returns another one.
+  /// If the API answers 401 to a request, call the method again with the access token of that request as `rejected`. It
+  /// then returns another one.
   ///
-  /// If the login service refuses the refresh token, erases the token and returns `nil`. Throws every other error of the
-  /// login service. The stored token then stays, and the next call tries again.
+  /// If the login service refuses the refresh token, erases the token and returns `nil`. Throws every other error of
+  /// the login service. The stored token then stays, and the next call tries again.
   ///
-  /// If the process ends, or the store fails, between the answer of the login service and the end of the store, then the
-  /// new token is lost. A login service that accepts a refresh token only once then refuses the old one, and the person must
-  /// sign in again.
+  /// If the process ends, or the store fails, between the answer of the login service and the end of the store, then
+  /// the new token is lost. A login service that accepts a refresh token only once then refuses the old one, and the
+  /// person must sign in again.
   public func accessToken(insteadOf rejected: String? = nil) async throws -> String? {
     do {
       // `refreshed` takes the lease of the token. The other processes wait, and then get the new token.
@@ -67,8 +68,8 @@ public struct TokenStore: Sendable {
   private func refresh(_ old: Token?) async throws -> Token {
     guard let old else { throw NobodyIsSignedIn() }
     do {
-      // In a task of its own: the caller can be cancelled after the login service has used up the refresh token. The answer
-      // must be stored in that case too.
+      // In a task of its own: the caller can be cancelled after the login service has used up the refresh token. The
+      // answer must be stored in that case too.
       return try await Task { try await login.refresh(old.refreshToken) }.value
     } catch is RefreshTokenRefused {
       try await token.erase()

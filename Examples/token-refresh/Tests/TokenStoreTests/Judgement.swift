@@ -2,8 +2,8 @@
 
 /// What the ledger and the acknowledgements of killed processes say.
 ///
-/// The ledger has one order for all processes. A process asks the login service only with the lease of the token. So the order
-/// of the lines is the order of the refreshes, and no clock is needed.
+/// The ledger has one order for all processes. A process asks the login service only with the lease of the token. So
+/// the order of the lines is the order of the refreshes, and no clock is needed.
 struct Judgement {
   /// After a refresh: the number of the token that is stored, and the process that has stored it.
   struct Acknowledgement: Equatable {
@@ -14,10 +14,11 @@ struct Judgement {
   var refreshes = 0
   /// Killed processes that the login service had not answered yet. They had the lease.
   var killsUnderLease = 0
-  /// Refresh tokens that were used again after a process was killed before it stored the next one. The stored token is then
-  /// the old one, as it must be.
+  /// Refresh tokens that were used again after a process was killed before it stored the next one. The stored token is
+  /// then the old one, as it must be.
   var reusesByKilled = 0
-  /// Refresh tokens that were used again although the process of the use before was alive, or had stored the next token.
+  /// Refresh tokens that were used again although the process of the use before was alive, or had stored the next
+  /// token.
   var reusesByLive = 0
   /// Acknowledged tokens after which an older one was used, or is stored at the end.
   var lost = 0

@@ -56,8 +56,8 @@ import TokenStore
       // Longer after each kill, so that a slow machine makes progress too.
       try await Task.sleep(for: .milliseconds(Int.random(in: 0...150 + 5 * kills)))
       if program.isRunning {
-        // Before the kill: another process can take the lease at once, and its line must come after this one. A second use in
-        // the few microseconds before the kill is not noticed.
+        // Before the kill: another process can take the lease at once, and its line must come after this one. A second
+        // use in the few microseconds before the kill is not noticed.
         try ledger.append(.killed, process: program.id)
         program.kill()
       }

@@ -4,7 +4,8 @@
 //     TokenTool status
 //     TokenTool logout
 //
-// The token is in the store that `secret init` has chosen, and `secret -s com.example.token-tool` reads and writes it too.
+// The token is in the store that `secret init` has chosen, and `secret -s com.example.token-tool` reads and writes it
+// too.
 
 import Coffer
 import Glibc

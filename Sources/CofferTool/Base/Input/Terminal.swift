@@ -7,8 +7,8 @@ internal import Glibc
 struct Terminal {
   private let device: Descriptor
 
-  /// The longest line, in bytes, that a terminal delivers whole. Linux's line discipline holds 4096 bytes
-  /// including the line's end, and silently drops the rest.
+  /// The longest line, in bytes, that a terminal delivers whole. Linux's line discipline holds 4096 bytes including the
+  /// line's end, and silently drops the rest.
   static let longestLine = 4094
 
   /// Throws `.unsupported` if the process has no terminal.
@@ -40,8 +40,8 @@ struct Terminal {
 
   /// Prompts, and reads one line without echo if `isHidden`. Has no deadline.
   ///
-  /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a
-  /// stopped process continues, prompts again. Throws `.endOfInput` at the end of input, and `.tooLarge` if the terminal may
+  /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a stopped
+  /// process continues, prompts again. Throws `.endOfInput` at the end of input, and `.tooLarge` if the terminal may
   /// have cut the line off.
   func readLine(_ prompt: String, isHidden: Bool = true) throws(SecretError) -> SecretBytes {
     let descriptor = device.number

@@ -4,9 +4,8 @@ internal import Glibc
 
 /// The source of a value: a file, a pipe or a prompt, but never an argument.
 ///
-/// Files, and pipes with `--verbatim`, are read exactly. Otherwise one final LF from a pipe is dropped if it
-/// is the only LF, so that `echo` works as intended and PEM and JSON stay intact. On a terminal, the value is
-/// entered twice.
+/// Files, and pipes with `--verbatim`, are read exactly. Otherwise one final LF from a pipe is dropped if it is the
+/// only LF, so that `echo` works as intended and PEM and JSON stay intact. On a terminal, the value is entered twice.
 struct ValueInput {
   /// A file's path, or `-` for standard input.
   var file: String?
@@ -40,8 +39,8 @@ struct ValueInput {
     return first
   }
 
-  /// What `prompt` returns if standard input is a terminal, or else a pipe's text without its only final LF. `what` is for the
-  /// failure if no prompt is possible.
+  /// What `prompt` returns if standard input is a terminal, or else a pipe's text without its only final LF. `what` is
+  /// for the failure if no prompt is possible.
   static func read(_ what: String, prompt: () throws -> SecretBytes) throws -> SecretBytes {
     if isatty(STDIN_FILENO) != 1 { return try droppingOnlyLineFeed(readStandardInput()) }
     guard BackendConfiguration.current().canPrompt else {
@@ -55,8 +54,8 @@ struct ValueInput {
     return firstLineFeed == secret.count - 1 ? secret.prefix(secret.count - 1) : secret
   }
 
-  /// The bytes of the file at `path`, or of standard input if it is `-`. Throws ``ExitStatus/noInput`` if
-  /// there is no file.
+  /// The bytes of the file at `path`, or of standard input if it is `-`. Throws ``ExitStatus/noInput`` if there is no
+  /// file.
   static func read(file path: String) throws -> SecretBytes {
     if path == "-" { return try readStandardInput() }
     let file: Descriptor

@@ -5,8 +5,8 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// One of this process's output streams. Requested output goes to ``standard``, messages to ``messages``.
-/// Nothing is buffered, so nothing is lost at exit.
+/// One of this process's output streams. Requested output goes to ``standard``, messages to ``messages``. Nothing is
+/// buffered, so nothing is lost at exit.
 struct Output {
   let descriptor: Int32
   let name: String
@@ -43,8 +43,9 @@ struct Output {
     try writeAll(bytes, to: descriptor, named: name)
   }
 
-  /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a terminal
-  /// would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
+  /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a
+  /// terminal would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly
+  /// that.
   func reveal(_ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String) throws {
     if isTerminal && !force && !values.isPlainText {
       throw Failure.usage(
@@ -53,8 +54,8 @@ struct Output {
     try write(values)
   }
 
-  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder
-  /// or hide in any case, which JSON permits.
+  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder or hide
+  /// in any case, which JSON permits.
   func json(_ value: some Encodable) throws { try write(Self.json(value, [.prettyPrinted])) }
 
   func jsonLine(_ value: some Encodable) throws { try write(Self.json(value, [])) }
@@ -94,8 +95,8 @@ func afterChanges(_ message: String) -> String {
   return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
 }
 
-/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A failure to
-/// print it is not an error.
+/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A
+/// failure to print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {
     try Output.messages.write(text.withoutKeys.printable + "\n")

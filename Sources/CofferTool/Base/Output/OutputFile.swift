@@ -8,9 +8,10 @@ enum OutputFile {
   /// How long the opening of a FIFO waits for a reader.
   private static let timeout = Duration.seconds(10)
 
-  /// Writes `contents` to what `path` names: to an open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a FIFO or a
-  /// character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`, replaced whole.
-  /// To a terminal, writes as ``Output/reveal(_:force:_:_:)``. Blocks signals, so that none leaves an unfinished file behind.
+  /// Writes `contents` to what `path` names: to an open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a
+  /// FIFO or a character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`,
+  /// replaced whole. To a terminal, writes as ``Output/reveal(_:force:_:_:)``. Blocks signals, so that none leaves an
+  /// unfinished file behind.
   static func write(
     _ contents: SecretBytes, to path: String, replacing: Bool, force: Bool = false, _ subject: String,
     _ ending: String

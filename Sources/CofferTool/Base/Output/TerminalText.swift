@@ -1,7 +1,7 @@
 internal import CofferCore
 
-/// Text that is safe to show on a terminal. Anyone can choose a name; it must not move the cursor, forge or
-/// reorder a line, or look like another name.
+/// Text that is safe to show on a terminal. Anyone can choose a name; it must not move the cursor, forge or reorder a
+/// line, or look like another name.
 extension String {
   /// The text with every character that a terminal obeys, reorders or does not show written as an escape.
   var printable: String {
@@ -38,9 +38,9 @@ extension String {
 }
 
 extension Unicode.Scalar {
-  /// Whether a terminal may obey, reorder or hide the character: control characters (Cc), format characters
-  /// (Cf: directions, zero width, tags), separators of lines and paragraphs (Zl, Zp), and everything that
-  /// Unicode asks programs not to display (Default_Ignorable_Code_Point: variation selectors, fillers).
+  /// Whether a terminal may obey, reorder or hide the character: control characters (Cc), format characters (Cf:
+  /// directions, zero width, tags), separators of lines and paragraphs (Zl, Zp), and everything that Unicode asks
+  /// programs not to display (Default_Ignorable_Code_Point: variation selectors, fillers).
   var isUnsafeOnTerminal: Bool {
     switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true

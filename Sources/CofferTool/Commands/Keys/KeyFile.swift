@@ -5,7 +5,8 @@ internal import Glibc
 
 /// A file with the text of a vault's key, or of identities.
 struct KeyFile {
-  /// The largest file that is read, in bytes. The text of a key has 62, and that of an identity with its recipient 2,100.
+  /// The largest file that is read, in bytes. The text of a key has 62, and that of an identity with its recipient
+  /// 2,100.
   private static let maximumSize = 65_536
 
   let path: String
@@ -24,8 +25,8 @@ struct KeyFile {
     return try VaultCredential.parse(text)
   }
 
-  /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws
-  /// `.alreadyExists` if the path exists. If it throws, there is no file, unless the error says so.
+  /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws `.alreadyExists` if
+  /// the path exists. If it throws, there is no file, unless the error says so.
   func create(_ key: SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
     let line = SecretWriter.joined([try VaultKey.text(of: key), SecretBytes("\n")])

@@ -7,8 +7,8 @@ struct KeySlotEditor {
   let description: VaultDescription
   let configuration = BackendConfiguration.current()
 
-  /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the vault
-  /// is opened by something else: the file may be lost, and is to be made again.
+  /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the
+  /// vault is opened by something else: the file may be lost, and is to be made again.
   init(_ options: GlobalOptions, making keyFile: String? = nil) throws {
     try self.init(options.openVault(requirement: "Only a vault has key slots"))
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
@@ -41,8 +41,8 @@ struct KeySlotEditor {
     return slot
   }
 
-  /// Unlocks the vault, and opens `slots`: with the vault's own credential sources, the keys in `keyFiles`, and prompts.
-  /// Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open its slot.
+  /// Unlocks the vault, and opens `slots`: with the vault's own credential sources, the keys in `keyFiles`, and
+  /// prompts. Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open its slot.
   func open(_ slots: [VaultKeySlot], keyFiles: [String]) throws -> OpenedKeySlots {
     let keys = try keyFiles.map { path in
       // As process substitution gives it.
@@ -151,8 +151,8 @@ struct KeySlotEditor {
     return passphrase
   }
 
-  /// Records the file of a key that opens the vault. With `ifNone`, or if this is a copy of a vault in use, keeps what is
-  /// recorded, and returns `false` if that is another file.
+  /// Records the file of a key that opens the vault. With `ifNone`, or if this is a copy of a vault in use, keeps what
+  /// is recorded, and returns `false` if that is another file.
   @discardableResult
   func record(keyFile path: String, ifNone: Bool = false) throws(SecretError) -> Bool {
     do throws(SecretError) {
@@ -182,8 +182,7 @@ struct KeySlotEditor {
   }
 
   /// Adds a slot with the key in a file, which is created if it does not exist, or slots for the identities in it.
-  func addKeyFile(_ path: String, label: String) throws -> (slots: [VaultKeySlot], isNew: Bool, path: String)
-  {
+  func addKeyFile(_ path: String, label: String) throws -> (slots: [VaultKeySlot], isNew: Bool, path: String) {
     let file = try KeyFile(path: try Path.absolute(path))
     if let credential = try file.credential() {
       let recipients = try credential.recipients()

@@ -1,7 +1,7 @@
 internal import Coffer
 
-/// A key's text in groups, for people to write down. White space in it has no meaning; hyphens do, because
-/// they are among the characters of a key's text.
+/// A key's text in groups, for people to write down. White space in it has no meaning; hyphens do, because they are
+/// among the characters of a key's text.
 enum RecoveryKey {
   private static let prefix = "coffer-key-v1:"
   private static let group = 6
@@ -23,8 +23,8 @@ enum RecoveryKey {
     try Output.standard.write(lines)
   }
 
-  /// The key with the given text: with white space anywhere, and with or without the prefix. Throws
-  /// `.invalidKey` if the text is mistyped.
+  /// The key with the given text: with white space anywhere, and with or without the prefix. Throws `.invalidKey` if
+  /// the text is mistyped.
   static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let packed = text.withBytes { bytes in

@@ -198,8 +198,8 @@ struct RunCommand: ParsableCommand {
     return environment
   }
 
-  /// The failure outside of a project if nothing says which secrets the command is to get: whoever wrote the files of this
-  /// directory would get all of them. Prints the lines of a project's file that passes what --all would pass.
+  /// The failure outside of a project if nothing says which secrets the command is to get: whoever wrote the files of
+  /// this directory would get all of them. Prints the lines of a project's file that passes what --all would pass.
   private func unnamed(in backend: any SecretBackend) throws -> any Error {
     let service = try global.serviceName
     var names: [(variable: String, account: String)] = []

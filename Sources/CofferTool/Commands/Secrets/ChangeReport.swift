@@ -2,8 +2,7 @@ internal import Coffer
 internal import FoundationEssentials
 internal import Synchronization
 
-/// The output of `watch`. Keeps the metadata of the last read, because a change may be reported without an
-/// identifier.
+/// The output of `watch`. Keeps the metadata of the last read, because a change may be reported without an identifier.
 final class ChangeReport: Sendable {
   private let backend: any SecretBackend
   private let service: String
@@ -11,8 +10,8 @@ final class ChangeReport: Sendable {
   private let isJSON: Bool
   private let known: Mutex<[SecretIdentifier: SecretMetadata]>
 
-  /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata to compare the first change
-  /// with.
+  /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata to compare the first
+  /// change with.
   init(
     backend: any SecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
   ) throws(SecretError) {

@@ -69,8 +69,8 @@ struct EditCommand: ParsableCommand {
     }
   }
 
-  /// Runs the editor on the file, with its temporary files in the file's private directory, and returns the new contents.
-  /// Wipes the file before a signal ends this process.
+  /// Runs the editor on the file, with its temporary files in the file's private directory, and returns the new
+  /// contents. Wipes the file before a signal ends this process.
   private static func edit(
     _ path: String, in files: ValueFiles, original: SecretBytes, _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {

@@ -117,7 +117,8 @@ struct ListCommand: ParsableCommand {
     return items
   }
 
-  /// Whether the secret has the value of a version that `isFormer`: a value may be stored again, and has not changed then.
+  /// Whether the secret has the value of a version that `isFormer`: a value may be stored again, and has not changed
+  /// then.
   private static func hasFormerValue(
     _ identifier: SecretIdentifier, in backend: VaultBackend, _ isFormer: (SecretVersion) -> Bool
   ) throws -> Bool {

@@ -125,8 +125,8 @@ struct CopyCommand: ParsableCommand {
     if status != .done { throw ExitCode(status.rawValue) }
   }
 
-  /// Copies a secret if it is to be copied, and returns the list of the report that gets its name. `removal` is when the
-  /// target has removed it.
+  /// Copies a secret if it is to be copied, and returns the list of the report that gets its name. `removal` is when
+  /// the target has removed it.
   private func copy(
     _ secret: Secret, to target: any SecretBackend, removal: Date?, _ status: inout ExitStatus
   ) throws(SecretError) -> WritableKeyPath<Report, [String]> {

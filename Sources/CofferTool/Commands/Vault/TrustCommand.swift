@@ -96,8 +96,8 @@ struct TrustCommand: ParsableCommand {
       otherwise: "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")
   }
 
-  /// Asks which of the two the vault is. Returns `nil` if nobody can be asked: the mark that is recorded counts, and a vault
-  /// without one is the one that the pin names.
+  /// Asks which of the two the vault is. Returns `nil` if nobody can be asked: the mark that is recorded counts, and a
+  /// vault without one is the one that the pin names.
   private func askForScope() throws -> Scope? {
     let answer = try Terminal.answer(
       "Is it the vault from now on, at every path, or a copy that counts only here, such as a backup? [vault/copy] "

@@ -18,8 +18,8 @@ enum CargoProtocol {
   /// The largest line in bytes. A token is much shorter.
   private static let longestLine = 64 << 10
 
-  /// Reads one line of standard input, without its line feed, or returns `nil` at the end. Reads no further
-  /// byte, because cargo sends the next request only after the answer. Throws `.tooLarge` above 64 KiB.
+  /// Reads one line of standard input, without its line feed, or returns `nil` at the end. Reads no further byte,
+  /// because cargo sends the next request only after the answer. Throws `.tooLarge` above 64 KiB.
   static func readLine() throws(SecretError) -> SecretBytes? {
     var isAtEnd = false
     let line = try SecretBytes(capacity: longestLine) { block throws(SecretError) in

@@ -3,11 +3,11 @@ internal import Coffer
 /// A credential in git's protocol: a pattern for stored credentials, or a credential to store.
 ///
 /// The password of the user `ann` for `https://host:8443/path` is the secret `ann` in the service
-/// `git:https://host:8443/path`. Without `credential.useHttpPath`, git sends no path, and the service ends
-/// with the host. A credential without a username has the account `(none)`; a username that begins with a
-/// parenthesis is stored with one more in front. The time of expiry is the secret's own. If the value is a
-/// `credential` of some type instead of a password, the attribute `authtype` has the type. An OAuth refresh
-/// token is a secret with the same account in the service `git-refresh:…`.
+/// `git:https://host:8443/path`. Without `credential.useHttpPath`, git sends no path, and the service ends with the
+/// host. A credential without a username has the account `(none)`; a username that begins with a parenthesis is stored
+/// with one more in front. The time of expiry is the secret's own. If the value is a `credential` of some type instead
+/// of a password, the attribute `authtype` has the type. An OAuth refresh token is a secret with the same account in
+/// the service `git-refresh:…`.
 struct GitCredential {
   var protocolName: String?
   var host: String?
@@ -45,16 +45,15 @@ struct GitCredential {
     }
   }
 
-  /// Whether the pattern names one server: a protocol and a host. The protocol `cert` has an empty host, and
-  /// the path is the file of the certificate.
+  /// Whether the pattern names one server: a protocol and a host. The protocol `cert` has an empty host, and the path
+  /// is the file of the certificate.
   var namesServer: Bool {
     guard let protocolName, !protocolName.isEmpty, let host else { return false }
     return !host.isEmpty || path?.isEmpty == false
   }
 
-  /// The service of the stored secret, or `nil` without a protocol and a host. A certificate has a path and
-  /// no host. Also `nil` if the service would be parsed as another server's: no URL has such a protocol or
-  /// host.
+  /// The service of the stored secret, or `nil` without a protocol and a host. A certificate has a path and no host.
+  /// Also `nil` if the service would be parsed as another server's: no URL has such a protocol or host.
   var service: String? {
     guard let protocolName, !protocolName.isEmpty, host != nil || path != nil,
       !protocolName.utf8.contains(where: { ":/".utf8.contains($0) }),

@@ -62,9 +62,8 @@ struct GitCredentialCommand: ParsableCommand {
     }
   }
 
-  /// The stored credentials that match `wanted`: unexpired ones first, and among those the one stored last.
-  /// Unless `all` is true, credentials with a path that `wanted` does not have are included only if there are
-  /// no others.
+  /// The stored credentials that match `wanted`: unexpired ones first, and among those the one stored last. Unless
+  /// `all` is true, credentials with a path that `wanted` does not have are included only if there are no others.
   private static func matches(
     _ wanted: GitCredential, in backend: any SecretBackend, all: Bool
   ) throws(SecretError) -> [SecretItem] {
@@ -83,8 +82,8 @@ struct GitCredentialCommand: ParsableCommand {
     return found.sorted { rank($0) > rank($1) }
   }
 
-  /// Throws unless the request names one server. Otherwise a request with only a protocol would be about the
-  /// passwords of all servers. git itself sends no such request.
+  /// Throws unless the request names one server. Otherwise a request with only a protocol would be about the passwords
+  /// of all servers. git itself sends no such request.
   private static func checkServer(of wanted: GitCredential, _ outcome: String) throws(Failure) {
     if wanted.namesServer { return }
     throw .usage(

@@ -1,13 +1,13 @@
 internal import Coffer
 
-/// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secret values never
-/// leave guarded memory.
+/// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secret values never leave guarded
+/// memory.
 struct GitCredentialLines {
   private let secrets: [String: SecretBytes]
   private let texts: [String: [String]]
 
-  /// Parses `input`. The values of `secretKeys` are secret. If a key occurs again, its last value counts. A
-  /// key that ends in `[]` has several values, and an empty value removes the earlier ones.
+  /// Parses `input`. The values of `secretKeys` are secret. If a key occurs again, its last value counts. A key that
+  /// ends in `[]` has several values, and an empty value removes the earlier ones.
   init(_ input: SecretBytes, secretKeys: Set<String>) throws(Failure) {
     (secrets, texts) = try input.withBytes { bytes throws(Failure) in
       var secrets: [String: SecretBytes] = [:]
