@@ -17,13 +17,12 @@ import sys
 import tempfile
 import time
 
-import damage
 import other_files
 import revoked_keys
 import trust_and_keys
 from scene import Checks, Scene, SettingFailed
 
-ATTACKS = {attack.__name__: attack for part in (revoked_keys, other_files, damage, trust_and_keys) for attack in part.ATTACKS}
+ATTACKS = {attack.__name__: attack for part in (revoked_keys, other_files, trust_and_keys) for attack in part.ATTACKS}
 
 
 def usage():

@@ -1,13 +1,13 @@
-"""Another authentic file in the vault's place: an older copy, a fork, another vault, a checkout."""
+"""Another authentic file in the vault's place: an older copy, another vault, a checkout; and a file with a damaged slot."""
 
 import os
 import shutil
 import subprocess
 
 from revoked_keys import guest_slot
-from scene import (
-    DENIED, EVIL, GENUINE, TOKEN, USAGE, advance, c, credential, f, opened, pins, put, rewritten, sequence_of,
-)
+from scene import DENIED, EVIL, GENUINE, TOKEN, c, credential, f, opened, pins, put, shown
+
+RECOVERED = b"commit slot"
 
 
 def older_copy(scene):
@@ -84,118 +84,6 @@ def rollback_by_directory(scene):
     scene.accepted(scene.owner, "the genuine directory is accepted", silent=True)
     scene.accepted(
         scene.owner, "and so it is after cd", vault=scene.vault.name, cwd=scene.data, silent=True)
-
-
-def fork(scene):
-    """A file at a later change, in which the change that was seen is another one."""
-    scene.made()
-    common = scene.copy("common")
-    scene.owner.store(GENUINE)
-    genuine, pin = scene.copy("genuine"), scene.owner.pin()
-    seen = sequence_of(pin)
-    stranger = scene.machine("stranger")
-
-    def forked(changes):
-        path = scene.directory / f"fork-{changes}"
-        shutil.copyfile(common, path)
-        path.chmod(0o600)
-        c.commit(path, credential(scene.key), [put(EVIL)] * changes)
-        return path
-
-    def refused_everywhere(file, what):
-        scene.authentic(file)
-        scene.place(file)
-        scene.refused(scene.owner, f"{what} is refused", pin=pin)
-        stranger.forget()
-        scene.refused(stranger, f"{what} is refused by verify --pin alone", commands=[], pin=pin)
-        scene.place(genuine)
-        scene.accepted(scene.owner, "the genuine file is accepted afterwards", silent=True)
-
-    for changes in (1, 2, 3, 40):
-        at = opened(common, scene.key).state.sequence + changes
-        refused_everywhere(forked(changes), f"a fork at change {at} of one that was seen at {seen}")
-    # The change that was seen is the root's.
-    scene.owner.done("history-limit", "--versions", "3", "--purge")
-    genuine, pin = scene.copy("genuine"), scene.owner.pin()
-    root = scene.directory / "root"
-    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(pin), EVIL))
-    refused_everywhere(root, "a fork with another root")
-    c.commit(root, credential(scene.key), [put(EVIL)] * 3)
-    refused_everywhere(root, "a fork with another root and a tail")
-    stranger.forget()
-    result = stranger.run("verify", "--pin", pin)
-    scene.check("verify --pin accepts the genuine file", result.returncode == 0, result)
-    scene.owner.store(GENUINE)
-    result = stranger.run("verify", "--pin", pin)
-    scene.check("and a later state of it", result.returncode == 0, result)
-    # Only who has the key can make this.
-    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(pin) + 3, EVIL, forgets=True))
-    scene.place(root)
-    stranger.forget()
-    scene.accepted(stranger.pinned(pin), "a file that says nothing of the pinned change is used", EVIL,
-                   commands=[("get", TOKEN), ("list",)])
-    scene.refused(stranger, "and not verified under the pin", words=(b"unverifiable",), commands=[(("verify", "--pin", pin), b"")])
-
-
-def exchanged_vaults(scene):
-    """Two vaults that one key file opens change places."""
-    scene.made()
-    other = scene.data / "y.vault"
-    scene.owner.done("init", "--key-file", str(scene.key), vault=other)
-    scene.owner.store(EVIL, vault=other)
-    second, third = scene.directory / "second", scene.data / ".third"
-    shutil.copyfile(other, second)
-    scene.authentic(second)
-    words = (b"secret trust", b"not the one that was seen")
-    scene.vault.rename(third)
-    other.rename(scene.vault)
-    third.rename(other)
-    scene.refused(scene.owner, "the first place refuses the second vault", words=words)
-    scene.refused(scene.owner, "the second place refuses the first vault", words=words, vault=other)
-    stranger = scene.machine("stranger")
-    foreign = scene.directory / "foreign.vault"
-    stranger.environment["COFFER_KEY_FILE"] = str(scene.directory / "foreign.key")
-    stranger.done("init", "--key-file", str(scene.directory / "foreign.key"), vault=foreign)
-    scene.vault.rename(third)
-    shutil.copyfile(foreign, scene.vault)
-    # Before a key is tried: the wrong key is not what matters.
-    scene.refused(scene.owner, "the first place refuses a vault of another key as another vault", words=words)
-    scene.vault.unlink()
-    scene.vault.symlink_to("y.vault")
-    scene.refused(scene.owner, "the first place refuses a link to the second place", vault=scene.vault, words=())
-    scene.vault.unlink()
-    third.rename(scene.vault)
-    scene.owner.trust()
-    scene.accepted(scene.owner, "after secret trust the first place accepts it", EVIL, silent=True)
-    scene.refused(scene.owner, "the second place still refuses", words=words, vault=other)
-
-
-def exchanged_vaults_under_a_pin(scene):
-    """Two vaults under one key, where nothing was seen before: the other one, at a later change, is judged by a pin."""
-    scene.made()
-    pin, genuine = scene.owner.pin(), scene.copy("genuine")
-    other = scene.directory / "y.vault"
-    scene.owner.done("init", "--key-file", str(scene.key), vault=other)
-    scene.owner.store(EVIL, vault=other)
-    advance(other, scene.key, sequence_of(pin) + 50)
-    of_other = scene.owner.pin(vault=other)
-    scene.authentic(other)
-    machine = scene.machine("ci").pinned(pin)
-    scene.place(other)
-    words = (b"not the one that the pin names",)
-    scene.refused(machine, "the pin refuses the other vault", words=words)
-    machine.environment.pop("COFFER_PIN")
-    scene.refused(machine, "and so does verify --pin", commands=[], pin=pin)
-    words_of_both = (b"Write the path of its vault before each pin",)
-    scene.refused(machine.pinned(pin, of_other), "the pins of both are for no place", USAGE, words_of_both)
-    machine.pinned(f"{scene.vault}={pin}", f"{other}={of_other}")
-    scene.refused(machine, "for their places, they refuse the other vault", words=words)
-    scene.place(genuine)
-    scene.accepted(machine, "and accept the first one")
-    scene.refused(machine.pinned(of_other), "the pin of the other vault refuses the first", words=words)
-    for text in ("", pin[:-1], pin.replace("v1", "v2"), pin[:-1] + ("A" if pin[-1] != "A" else "B")):
-        # Before anything is asked or read: a job whose pin is missing does not go on without one.
-        scene.refused(machine.pinned(text), f"the vault is not used under {text[:20]!r}…", USAGE, (b"pin",))
 
 
 def what_a_pin_tells(scene):
@@ -316,30 +204,49 @@ def version_control(scene):
     scene.refused(scene.owner, "another vault is refused at a versioned place", words=words)
 
 
-def open_to_others(scene):
-    """A file that others may read is read; one that others may have written is not."""
+def flip(path, offset, bit):
+    with open(path, "r+b") as stream:
+        stream.seek(offset)
+        byte = stream.read(1)[0]
+        stream.seek(offset)
+        stream.write(bytes([byte ^ 1 << bit]))
+
+
+def only_an_older_slot(scene):
+    """The only valid commit slot is that of the change before: it is returned, and every command says so."""
     scene.made()
-    reads = [(("get", TOKEN), b""), (("verify",), b"")]
-    writes = [(("set", "--verbatim", TOKEN), b"x"), (("remove", TOKEN), b""), (("rekey",), b"")]
-    for mode in (0o644, 0o640, 0o604):
-        scene.vault.chmod(mode)
-        note = (b"Other users can read", b"chmod 600")
-        scene.accepted(scene.owner, f"a vault of mode {mode:o} is read with a note", words=note)
-        scene.refused(scene.owner, "and is not written", DENIED, (b"chmod 600",), commands=writes)
-    for mode in (0o620, 0o602, 0o666, 0o664):
-        scene.vault.chmod(mode)
-        scene.refused(
-            scene.owner, f"a vault of mode {mode:o} is refused", DENIED, (b"chmod go-w",), commands=reads + writes)
-    scene.vault.chmod(0o600)
-    scene.accepted(scene.owner, "after chmod 600 it is read without a note", silent=True)
-    scene.owner.store(GENUINE)
-    if os.geteuid() == 0:
-        os.chown(scene.vault, 65534, 65534)
-        scene.refused(
-            scene.owner, "a vault of another user is refused", DENIED, (b"another user",), commands=reads + writes)
+    c.commit(scene.vault, credential(scene.key), [put(EVIL)], copy=False)
+    vault = opened(scene.vault, scene.key)
+    sequences = [state.sequence for state in vault.states]
+    scene.check("the two slots hold two changes", abs(sequences[0] - sequences[1]) == 1, sequences)
+    uncopied = scene.copy("uncopied")
+    start = len(vault.header.raw) + vault.current * f.PAGE
+    flip(scene.vault, start + 2000, 3)
+    reader = scene.machine("ci")
+    for arguments in (("get", TOKEN), ("list",), ("history", TOKEN), ("doctor",)):
+        reader.forget()
+        result = reader.run(*arguments)
+        text = result.stdout + result.stderr
+        said = result.returncode == 0 and RECOVERED in text and b"may be missing" in text
+        scene.check(f"{arguments[0]} says that the last change may be missing", said, shown(result))
+    result = reader.run("get", TOKEN)
+    scene.check("get returns the value before", result.stdout == GENUINE, shown(result))
+    result = reader.run("verify")
+    said = result.returncode == 0 and b"recovered" in result.stdout and b"may be missing" in result.stdout
+    scene.check("verify says that the vault is recovered", said, shown(result))
+    # A machine that saw the lost change refuses.
+    damaged = scene.copy("damaged")
+    scene.place(uncopied)
+    scene.accepted(scene.owner, "a slot that was not copied is no damage", EVIL, silent=True)
+    scene.place(damaged)
+    words = (b"secret trust", RECOVERED)
+    scene.refused(scene.owner, "a machine that saw the change refuses, and speaks of the slot", words=words)
+    reader.forget()
+    result = reader.done("set", "--verbatim", "other", given=b"x")
+    scene.check("set says so before it repairs the slot", RECOVERED in result.stderr, shown(result))
+    scene.accepted(reader, "after it the vault is whole", silent=True)
 
 
 ATTACKS = [
-    rollback_by_link, rollback_by_directory, fork, exchanged_vaults, exchanged_vaults_under_a_pin, what_a_pin_tells,
-    vault_for_a_recipient, version_control, open_to_others,
+    rollback_by_link, rollback_by_directory, what_a_pin_tells, vault_for_a_recipient, version_control, only_an_older_slot,
 ]

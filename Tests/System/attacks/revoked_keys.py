@@ -59,21 +59,6 @@ def removed_key(scene):
     scene.accepted(second, "the genuine vault is still accepted by the second machine", silent=True)
 
 
-def old_master_key(scene):
-    """Somebody who got the master key before `rekey` goes on with the old file."""
-    scene.made()
-    witness = scene.machine("witness")
-    scene.accepted(witness, "a machine sees the vault before the rekey")
-    old = scene.copy("old")
-    scene.owner.done("rekey")
-    genuine = scene.copy("genuine")
-    scene.accepted(witness, "a machine that saw the former master key accepts the new one", silent=True)
-    pin = scene.owner.pin()
-    # The owner's key stands for the master key that it opens.
-    advance(old, scene.key, sequence_of(pin) + 50)
-    attempts(scene, old, genuine, pin, {"owner": scene.owner, "witness": witness})
-
-
 def forged_lineage(scene):
     """The holder of older master keys claims that theirs succeeds the present one."""
     guest = with_guest(scene)
@@ -114,60 +99,4 @@ def forged_lineage(scene):
     scene.accepted(scene.owner, "the genuine vault is accepted after all of them", silent=True)
 
 
-def genuine_lineage_at_an_older_change(scene):
-    """Somebody who has the owner's key rekeys an older copy: its root must be above the change that was seen."""
-    scene.made()
-    former = opened(scene.vault, scene.key)
-    for _ in range(10):
-        scene.owner.store(GENUINE)
-    pin = scene.owner.pin()
-    keys = [f.subkey(former.master, f.KNOWN_VAULTS)]
-    slots = [{"type": "key", "key": credential(scene.key).secret.hex()}]
-    older = scene.directory / "older"
-    older.write_bytes(rewritten(former, sequence_of(pin), EVIL, slots=slots))
-    lineage = opened(older, scene.key).root.lineage
-    scene.check("the lineage of the forgery is genuine", list(lineage) == keys)
-    genuine = scene.copy("genuine")
-    scene.authentic(older)
-    scene.place(older)
-    scene.refused(scene.owner, "a rekeyed file from before the change that was seen is refused", pin=pin)
-    scene.place(genuine)
-    newer = scene.directory / "newer"
-    newer.write_bytes(rewritten(former, sequence_of(pin) + 1, EVIL, slots=slots))
-    scene.place(newer)
-    scene.refused(scene.owner, "and one at a later change that does not have the change that was seen", pin=pin)
-    newer.write_bytes(rewritten(former, sequence_of(pin) + 3, b"rekeyed", slots=slots, forgets=True))
-    scene.place(newer)
-    scene.accepted(scene.owner, "one that says nothing of that change is accepted", b"rekeyed", silent=True)
-    scene.refused(scene.owner, "but not under the pin of that change", commands=[], pin=pin)
-
-
-def leaver_and_pins(scene):
-    """Somebody whose key was removed goes on with an older copy, against pins from before and after the removal."""
-    guest = with_guest(scene)
-    former = scene.owner.pin()
-    left = scene.copy("left")
-    scene.owner.done("key", "remove", guest_slot(scene.owner))
-    scene.owner.store(GENUINE)
-    genuine, pin = scene.copy("genuine"), scene.owner.pin()
-    advance(left, guest, sequence_of(pin) + 50)
-    before, after = scene.machine("before").pinned(former), scene.machine("after").pinned(pin)
-    words = (b"another master key than the one that the pin names",)
-    scene.refused(before, "the pin from before the removal refuses the vault after it", words=words)
-    scene.accepted(after, "the pin from after the removal accepts it")
-    scene.place(left)
-    scene.refused(after, "the pin from after the removal refuses what the leaver made", words=words)
-    after.forget()
-    scene.refused(after, "and so it does where nothing was seen before", words=words)
-    # Whoever has the former key makes what the former pin names.
-    scene.accepted(before, "the pin from before the removal takes what the leaver made", EVIL)
-    both = scene.machine("both").pinned(former, pin)
-    scene.accepted(both, "and so do both pins together", EVIL)
-    scene.place(genuine)
-    both.forget()
-    scene.accepted(both, "which accept the genuine vault as well")
-
-
-ATTACKS = [
-    removed_key, old_master_key, forged_lineage, genuine_lineage_at_an_older_change, leaver_and_pins,
-]
+ATTACKS = [removed_key, forged_lineage]

@@ -141,6 +141,29 @@ import Testing
     #expect(try Data(contentsOf: URL(filePath: states.file("elsewhere"))) == before)
   }
 
+  /// A decision makes the record anew, and writes through no link.
+  @Test(arguments: ["a link", "a link to nothing", "a pipe", "a directory"])
+  func whatIsInTheRecordsPlaceIsNotPassedOver(_ what: String) throws {
+    try fresh().set("a", [1])
+    let (record, elsewhere) = (record, states.file("elsewhere"))
+    let old = try vault.bytes
+    #expect(rename(record, elsewhere) == 0)
+    let kept = what == "a link" ? try Data(contentsOf: URL(filePath: elsewhere)) : nil
+    if kept == nil { #expect(unlink(elsewhere) == 0) }
+    switch what {
+    case "a pipe": #expect(mkfifo(record, 0o600) == 0)
+    case "a directory": #expect(mkdir(record, 0o700) == 0)
+    default: #expect(symlink("elsewhere", record) == 0)
+    }
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    if what == "a directory" { #expect(rmdir(record) == 0) }
+    try fresh().trust()
+    #expect(FileManager.default.contents(atPath: elsewhere) == kept)
+    try fresh().set("a", [2])
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
   @Test func aRecordThatCannotBeWrittenIsReported() throws {
     /// The real disk, where the directory of the records has no room.
     struct FullFileSystem: FileSystem {
