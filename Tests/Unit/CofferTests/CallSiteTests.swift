@@ -1,6 +1,5 @@
-import CofferTestSupport
-import CofferCore
 import Coffer
+import CofferCore
 import Observation
 import Testing
 
@@ -32,10 +31,6 @@ private final class SecurityManager {
   @ObservationIgnored
   @SecurelyStoredValue<[String: Int]>(key: "table", service: "tests", backend: SecurityManager.backend)
   var table
-
-  @ObservationIgnored
-  @SecurelyStoredValue<Bool>(key: "watched", service: "tests", backend: SecurityManager.backend)
-  var watched
 
   static let backend = MemoryBackend()
 
@@ -85,21 +80,6 @@ private final class AService: Sendable {
 
 @Suite(.timeLimit(.minutes(30))) struct CallSiteTests {
   @Test func aPropertyOfAnObservableClassWorks() throws { try SecurityManager().run() }
-
-  @Test func theProjectedValueHasAStream() async throws {
-    let manager = SecurityManager()
-    let changes = Count(observing: { _ = manager.watched })
-    let stream = manager.$watched.values
-    try await manager.$watched.set(true)
-    try await manager.$watched.remove()
-    var seen: [Bool?] = []
-    for await value in stream {
-      seen.append(value)
-      if seen.count == 3 { break }
-    }
-    #expect(seen == [nil, true, nil])
-    #expect(changes.value == 1)
-  }
 
   @Test @MainActor func onTheMainActor() throws {
     let model = OnTheMainActor()

@@ -112,24 +112,6 @@ import Testing
     #expect(try own.text("given") == "own")
   }
 
-  @Test func aScopeGivesServiceAndBackend() throws {
-    let backend = MemoryBackend()
-    let scope = SecretScope(service: "com.example.app", backend: backend)
-    struct Settings {
-      @SecurelyStoredValue<String> var token: String?
-      @StoredValue var limit: Int
-      init(_ scope: SecretScope) {
-        _token = SecurelyStoredValue(key: "token", in: scope)
-        _limit = StoredValue(key: "limit", default: 10, in: scope)
-      }
-    }
-    let settings = Settings(scope)
-    try settings.$token.set("x")
-    try settings.$limit.set(11)
-    #expect(try backend.items(inService: "com.example.app").map(\.identifier.account) == ["limit", "token"])
-    #expect(settings.limit == 11)
-  }
-
   @Test func theMemoryOfTheEnvironmentIsOneObject() throws {
     let configuration = BackendConfiguration(environment: ["COFFER_BACKEND": "memory"])
     let backend = try configuration.backend()

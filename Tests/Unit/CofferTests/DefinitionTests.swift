@@ -262,22 +262,6 @@ private struct CounterInScope: VaultStorable {
       #expect(try await counter.get() == 10)
     }
   }
-
-  @Test func concurrentUpdatesLoseNothing() async throws {
-    let backend = MemoryBackend()
-    try await DefaultBackend.with(backend) {
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<8 {
-          group.addTask {
-            let counter = VaultStored(CounterInScope.self)
-            for _ in 0..<25 { try await counter.update { $0 += 1 } }
-          }
-        }
-        try await group.waitForAll()
-      }
-      #expect(try backend.text("value") == "210")
-    }
-  }
 }
 
 extension SecretBackend {

@@ -14,7 +14,6 @@ import Testing
 
   private let backend = FailingBackend()
   private var scope: SecretScope { SecretScope(service: "notes", backend: backend) }
-  private func background() -> Store<Note> { Store<Note>(storage: scope) }
   private func load() async throws -> Store<Note> { try await Store<Note>(storage: scope) }
 
   // MARK: Single values
@@ -90,23 +89,6 @@ import Testing
     }
     #expect(seen == ["kept"])
     #expect(try await load().items.map(\.id) == ["kept"])
-  }
-
-  /// There, each event reached only one of the subscribers, and a change during the first load was overwritten by it.
-  @Test func subscribersFromBeforeTheLoadGetEveryEvent() async throws {
-    try await load().insert(Note(id: "a"))
-    let store = background()
-    let streams = (0..<2).map { _ in store.events }
-    try await store.insert(Note(id: "b"))
-    #expect(store.items.map(\.id) == ["a", "b"])
-    for stream in streams {
-      var last: StoreEvent<Note>.Operation?
-      for await event in stream {
-        last = event.operation
-        if event.operation == .insert { break }
-      }
-      #expect(last == .insert)
-    }
   }
 
   /// There, an item's key was the name of a file.

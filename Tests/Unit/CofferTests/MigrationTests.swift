@@ -298,24 +298,6 @@ private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Send
     }
   }
 
-  @Test func manyMigrationsAtOnceLeaveOneValue() async throws {
-    let backend = MemoryBackend()
-    try backend.write(first, "settings")
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<16 {
-        group.addTask {
-          try await DefaultBackend.with(backend) {
-            let settings = try await VaultStored(Definition.self).get()
-            #expect(settings.fontSize == 16)
-          }
-        }
-      }
-      try await group.waitForAll()
-    }
-    #expect(try backend.text("settings") == current)
-    #expect(try backend.versions(of: identifier("settings")).count == 2)
-  }
-
   @Test func aValueThatCannotBeStoredIsReadNevertheless() throws {
     try backend.store.write(first, "settings")
     backend.edit { $0.storeError = SecretError(.denied, "The file system is read-only.") }

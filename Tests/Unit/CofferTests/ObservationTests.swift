@@ -35,13 +35,6 @@ private final class Account {
     #expect(third.value == 0, "removing an absent value was published")
   }
 
-  @Test func observationReportsAWriteThroughAnotherValue() throws {
-    let account = Account(backend: backend)
-    let changes = Count(observing: { _ = account.token })
-    try SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).set("one")
-    #expect(changes.value == 1)
-  }
-
   @Test func observationTracksGet() throws {
     let account = Account(backend: backend)
     let changes = Count(observing: { #expect(throws: Never.self) { try account.$token.get() } })

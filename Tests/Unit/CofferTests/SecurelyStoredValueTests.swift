@@ -30,11 +30,6 @@ import Testing
     #expect(try token.get() == "rotated")
   }
 
-  @Test func emptyTextIsAValue() throws {
-    try token.set("")
-    #expect(try token.get() == "")
-  }
-
   @Test func bytesAreStoredAsTheyAre() async throws {
     let key = SecurelyStoredValue<SecretBytes>(key: "key", service: "tests", backend: backend)
     #expect(try await key.get() == nil)
@@ -84,21 +79,6 @@ import Testing
     #expect(thrown { () throws(SecretError) in try token.set(nil) }?.code == .denied)
     #expect(changes.value == 0)
     #expect(token.wrappedValue == "one")
-  }
-
-  @Test func removingAnAbsentValueSucceeds() throws {
-    try token.remove()
-    try token.set("one")
-    try token.remove()
-    try token.remove()
-    #expect(try token.get() == nil)
-  }
-
-  @Test func settingNilRemoves() throws {
-    try token.set("one")
-    try token.set(nil)
-    #expect(try token.get() == nil)
-    #expect(try backend.items(inService: "tests").isEmpty)
   }
 
   @Test func setKeepsTheMetadata() throws {

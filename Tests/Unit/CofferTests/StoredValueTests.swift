@@ -2,36 +2,11 @@ import Coffer
 import CofferCore
 import CofferTestSupport
 import Foundation
-import Observation
 import Synchronization
 import Testing
 
-private enum Theme: String, Codable, Sendable { case light, dark }
-
 private struct UserPreferences: Codable, Sendable, Equatable {
-  var hasHapticsEnabled = false
   var prefersDarkMode = false
-}
-
-@Observable
-private final class Preferences {
-  @ObservationIgnored
-  @StoredValue(key: "hasHapticsEnabled", in: Preferences.scope)
-  var hasHapticsEnabled = false
-
-  @ObservationIgnored
-  @StoredValue(key: "lastOpenedDate", in: Preferences.scope)
-  var lastOpenedDate: Date? = nil
-
-  @ObservationIgnored
-  @StoredValue(key: "currentTheme", in: Preferences.scope)
-  var currentlySelectedTheme = Theme.light
-
-  @ObservationIgnored
-  @StoredValue(key: "userPreferences", in: Preferences.scope)
-  var preferences = UserPreferences()
-
-  static let scope = SecretScope(service: "tests", backend: MemoryBackend())
 }
 
 @Suite(.timeLimit(.minutes(30))) struct StoredValueTests {
@@ -39,22 +14,6 @@ private final class Preferences {
 
   private func value<Value: Codable & Sendable>(_ initial: Value) -> StoredValue<Value> {
     StoredValue(key: "value", default: initial, service: "tests", backend: backend)
-  }
-
-  @Test func theCallSitesOfItsAncestorWork() throws {
-    let preferences = Preferences()
-    try preferences.$lastOpenedDate.set(.now)
-    try preferences.$currentlySelectedTheme.set(.dark)
-    #expect(preferences.lastOpenedDate != nil)
-    #expect(preferences.currentlySelectedTheme == .dark)
-    try preferences.$lastOpenedDate.reset()
-    try preferences.$currentlySelectedTheme.reset()
-    #expect(preferences.lastOpenedDate == nil)
-    #expect(preferences.currentlySelectedTheme == .light)
-    try preferences.$hasHapticsEnabled.toggle()
-    #expect(preferences.hasHapticsEnabled)
-    try preferences.$preferences.set(\.prefersDarkMode, to: true)
-    #expect(preferences.preferences == UserPreferences(prefersDarkMode: true))
   }
 
   @Test func theDefaultIsReadAndNotStored() throws {
@@ -87,12 +46,6 @@ private final class Preferences {
     #expect(name.wrappedValue == "y")
     try name.update { $0 = nil }
     #expect(try backend.items(inService: nil).isEmpty)
-  }
-
-  @Test func anEnumIsStoredByItsRawValue() throws {
-    let theme = value(Theme.light)
-    try theme.set(.dark)
-    #expect(try backend.text("value") == "dark")
   }
 
   @Test func whatDoesNotDecodeIsReportedAndKept() throws {
@@ -152,13 +105,6 @@ private final class Preferences {
     let changes = Count(observing: { _ = limit.wrappedValue })
     try value(0).set(11)
     #expect(changes.value == 1)
-  }
-
-  @Test func aBindingReadsAndWrites() throws {
-    let binding = value(10).binding
-    #expect(try binding.get() == 10)
-    try binding.set(11)
-    #expect(try backend.text("value") == "11")
   }
 
   @Test func thePropertyOfABindingChangesNoOther() throws {

@@ -141,13 +141,6 @@ import Testing
     #expect(try await profile.update { $0 == nil })
   }
 
-  @Test func aBindingReadsAndWrites() throws {
-    let binding = counter.binding
-    try binding.set(4)
-    #expect(try binding.get() == 4)
-    #expect(try counter.get() == 4)
-  }
-
   // MARK: Leases
 
   @Test func aValueThatIsRefreshedByManyIsRefreshedOnce() async throws {

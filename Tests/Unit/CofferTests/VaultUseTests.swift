@@ -98,15 +98,6 @@ import Testing
     #expect(await changes.next()?.origin != nil)
   }
 
-  @Test func aChangeByAnotherObjectOfTheVaultIsObserved() async throws {
-    let (one, two) = (open(), open())
-    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)
-    let changes = Count(observing: { _ = token.wrappedValue })
-    try two.write("foreign", "token")
-    try await eventually("Observation did not fire") { changes.value == 1 }
-    #expect(token.wrappedValue == "foreign")
-  }
-
   @Test func aVaultThatIsMadeLaterIsObserved() async throws {
     let path = directory.file("sub/later.vault")
     let backend = VaultBackend(path: path, key: SecretBytes(key))
@@ -119,26 +110,6 @@ import Testing
     try VaultBackend(path: path, key: SecretBytes(key)).write("stored", "token")
     while let value = await values.next(), value != "stored" {}
     #expect(token.lastError == nil)
-  }
-
-  /// Each backend object has its own open files, as a process has.
-  @Test func ofRefreshesByManyNoneIsLost() async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<4 {
-        let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: open())
-        group.addTask {
-          for _ in 0..<25 {
-            try await token.withLease(timeout: .seconds(240)) {
-              let old = try await token.get() ?? 0
-              await Task.yield()
-              try await token.set(old + 1)
-            }
-          }
-        }
-      }
-      try await group.waitForAll()
-    }
-    #expect(try open().text("token") == "100")
   }
 
   @Test func aLeaseHoldsBetweenObjectsAndOnlyForItsSecret() throws {
