@@ -257,18 +257,6 @@ import Testing
     #expect(try opens(vault, .key))
   }
 
-  @Test func aSlotBeyondTheLimitIsRefused() throws {
-    var vault = ForgedVault(base: [.init("a", [1])])
-    vault.slots = try (2..<Layout.maximumKeySlots).map { _ in try ForgedVault.unknownSlot(4) }
-    let backend = try vault.disk().openVault()
-    try backend.addKeySlot(FixedCredential.otherKey.credential)
-    let error = #expect(throws: SecretError.self) {
-      try backend.addKeySlot(FixedCredential(kind: .passphrase("one more")).credential)
-    }
-    #expect(error?.code == .tooLarge)
-    #expect(try backend.get("a") == [1])
-  }
-
   /// The fields of such a slot are unknown, its id too.
   @Test func aSlotOfAnUnknownKindIsNamedByItsPosition() throws {
     var vault = ForgedVault(base: [.init("a", [1])])

@@ -97,11 +97,6 @@ import Testing
     #expect(try again.lookUp(name) != nil)
   }
 
-  @Test func aKeyThatOpensTheVaultVouchesForIt() throws {
-    let vault = try vault(for: Self.own)
-    #expect(try vault.open().lookUp(name) != nil)
-  }
-
   @Test func aNewMasterKeyNeedsNoIdentity() throws {
     let (first, second) = (Self.identity(), Self.identity())
     let vault = try vault(for: first)

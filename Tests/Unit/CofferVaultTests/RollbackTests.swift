@@ -132,17 +132,6 @@ import Testing
     return vault.open(options: options)
   }
 
-  @Test func aProgramRefusesWhatIsOlderThanItHasRead() throws {
-    let backend = fresh(withRecords: false)
-    try backend.unlock()
-    try fresh(withRecords: false).set("a", [1])
-    let old = try vault.bytes
-    try fresh(withRecords: false).set("a", [2])
-    #expect(try backend.get("a") == [2])
-    try restore(old)
-    #expect(code { _ = try backend.get("a") } == .rolledBack)
-  }
-
   @Test func aProgramThatHasSeenANewerStateAcceptsAnOlderOneIfThePolicyAllows() throws {
     let backend = fresh(firstUse: .versioned)
     try backend.set("a", [1])
@@ -150,24 +139,6 @@ import Testing
     try backend.set("a", [2])
     try restore(old)
     #expect(try backend.get("a") == [1])
-  }
-
-  /// The process that rekeys raises the record itself.
-  @Test(arguments: [false, true])
-  func aLaterRunDetectsACopyFromBeforeARekey(isReadInBetween: Bool) throws {
-    try fresh().set("a", [1])
-    let old = try vault.bytes
-    try fresh().rekey()
-    if isReadInBetween { #expect(try fresh().get("a") == [1]) }
-    try restore(old)
-    #expect(code { _ = try fresh().get("a") } == .unexpectedKey)
-  }
-
-  @Test func aRekeyByAnotherUserIsNotARollback() throws {
-    try fresh().set("a", [1])
-    try fresh(withRecords: false).rekey()
-    #expect(try fresh().get("a") == [1])
-    #expect(try fresh().get("a") == [1])
   }
 
   @Test func aRestoredBackupCanBeAccepted() throws {
@@ -205,17 +176,6 @@ import Testing
     #expect(error?.code == .rolledBack && error?.reason.contains(" has another history ") == true)
     #expect(code { try fresh().set("a", [7]) } == .rolledBack)
     #expect(code { _ = try fresh().verify() } == .rolledBack)
-  }
-
-  @Test func aForkIsDetectedByItsRoot() throws {
-    try fresh().set("a", [1])
-    let common = try vault.bytes
-    try fresh().compact()
-    try restore(common)
-    try fresh(withRecords: false).compact()
-    #expect(code { _ = try fresh().get("a") } == .rolledBack)
-    try fresh(withRecords: false).set("a", [2])
-    #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
   /// A rewrite and a rekey list the changes before them, so that what was seen of another history is still contradicted.
