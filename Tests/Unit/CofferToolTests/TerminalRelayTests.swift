@@ -119,43 +119,6 @@ import Testing
     #expect(try terminal.end() == 0)
   }
 
-  @Test func aStoppedCommandIsAJobOfTheShell() throws {
-    let terminal = try shell()
-    let before = terminal.settings
-    terminal.type("\(tool) sleep 100\n")
-    try terminal.waitForProcess("sleep 100")
-    terminal.type("\u{1A}")
-    try terminal.wait(for: "Stopped")
-    try terminal.wait(for: "ready> ")
-    #expect(terminal.settings == before)
-    terminal.type("fg\n")
-    try terminal.wait(for: "sleep 100")
-    try terminal.eventually { terminal.settings != before }
-    terminal.type("\u{3}")
-    try terminal.wait(for: "ready> ")
-    terminal.type("echo status $?\n")
-    try terminal.wait(for: "status 130")
-    #expect(terminal.settings == before)
-  }
-
-  @Test func aCommandInTheBackgroundStopsWhenItReads() throws {
-    let terminal = try shell()
-    let before = terminal.settings
-    terminal.type("\(tool) sh -c 'echo begun; read line; echo \"got $line $A\"' &\n")
-    try terminal.wait(for: "begun")
-    try terminal.eventually {
-      terminal.type("jobs\n")
-      return terminal.shows("Stopped", within: 1)
-    }
-    #expect(terminal.settings == before)
-    terminal.type("fg\n")
-    try terminal.wait(for: "read line")
-    terminal.type("this\n")
-    try terminal.wait(for: "got this [A]")
-    try terminal.wait(for: "ready> ")
-    #expect(terminal.settings == before)
-  }
-
   /// A pager at the end of a pipeline reads the same terminal.
   @Test(.needs("less")) func keysInAPipelineReachThePager() throws {
     try page("\(tool) sh -c 'seq 100; echo $A; sleep 2' | less") { terminal in
