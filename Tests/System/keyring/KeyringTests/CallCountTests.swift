@@ -11,13 +11,11 @@ import Testing
 /// The service has no encryption, so that a session takes two calls.
 @Suite(.needsKeyring) struct CallCountTests {
   private let keyring: PrivateKeyring
-  private let service: ScriptedService
   private let backend: KeyringBackend
   private let names: [SecretIdentifier]
 
   init() async throws {
-    keyring = try await PrivateKeyring(startsDaemon: false)
-    service = try await ScriptedService(keyring, "counted", "100")
+    keyring = try await PrivateKeyring(scripted: "counted", "100")
     backend = keyring.backend()
     names = try (1...100).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
   }
@@ -26,15 +24,14 @@ import Testing
     atMost limit: Int, without methods: [String], sourceLocation: SourceLocation = #_sourceLocation,
     _ body: () throws -> Void
   ) throws {
-    let before = try service.calls().count
+    let before = try keyring.calls().count
     try body()
-    let calls = try service.calls().dropFirst(before)
+    let calls = try keyring.calls().dropFirst(before)
     let isRight = calls.count <= limit && !calls.contains(where: methods.contains)
     #expect(isRight, "\(calls)", sourceLocation: sourceLocation)
   }
 
   @Test func noMethodMakesUnnecessaryCalls() throws {
-    defer { service.kill() }
     let (attributes, metadata) = (["Get Attributes"], ["GetAll"])
     let values = ["OpenSession", "GetSecret", "GetSecrets"]
     try expect(atMost: 105, without: attributes + values) { () throws in
@@ -61,15 +58,12 @@ import Testing
 
   /// gnome-keyring answers one property at a time.
   @Test func noPropertyIsReadTwiceOrInVain() async throws {
-    self.service.kill()
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "doubled", "40")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "doubled", "40")
     let backend = keyring.backend()
     func read(_ body: () throws -> Int) throws -> Set<String> {
-      let before = try service.calls().count
+      let before = try keyring.calls().count
       let found = try body()
-      let counts = Dictionary(try service.calls().dropFirst(before).map { ($0, 1) }, uniquingKeysWith: +)
+      let counts = Dictionary(try keyring.calls().dropFirst(before).map { ($0, 1) }, uniquingKeysWith: +)
       let gets = counts.filter { $0.key.hasPrefix("Get ") }
       #expect(found >= 20 && gets.values.allSatisfy { $0 <= 40 }, "\(counts)")
       return Set(gets.keys.map { String($0.dropFirst(4)) })

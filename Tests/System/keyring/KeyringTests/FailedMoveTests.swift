@@ -9,17 +9,13 @@ import Testing
 @Suite(.needsKeyring) struct FailedMoveTests {
   private let alice: SecretIdentifier
   private let bob: SecretIdentifier
-  private let keyring: PrivateKeyring
-  private let backend: KeyringBackend
 
-  init() async throws {
+  init() throws {
     alice = try SecretIdentifier(service: "svc", account: "alice")
     bob = try SecretIdentifier(service: "svc", account: "bob")
-    keyring = try await PrivateKeyring(startsDaemon: false)
-    backend = keyring.backend { $0.operationTimeout = .seconds(300) }
   }
 
-  private func moveFails() -> Bool {
+  private func moveFails(in backend: KeyringBackend) -> Bool {
     do throws(SecretError) {
       _ = try backend.move(alice, to: bob, replacing: false, all: false)
       return false
@@ -29,24 +25,24 @@ import Testing
   }
 
   @Test func aCopyThatHasAnotherValueIsDeleted() async throws {
-    let service = try await ScriptedService(keyring, storingWith: "changes-new-values")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "changes-new-values")
+    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
-    #expect(moveFails())
+    #expect(moveFails(in: backend))
     #expect(try backend.text(alice) == "value!" && backend.text(bob) == nil)
   }
 
   @Test func anItemThatAnotherProgramStoresDuringAMoveIsKept() async throws {
-    let service = try await ScriptedService(keyring, storingWith: "stores-during-a-move")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "stores-during-a-move")
+    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
     #expect(try backend.move(alice, to: bob, replacing: false, all: false) == .moved)
     #expect(try backend.text(alice) == "another program's" && backend.text(bob) == "value")
   }
 
   @Test func aMoveIsFinishedWithTheNextProcessOfTheService() async throws {
-    let service = try await ScriptedService(keyring, storingWith: "ends-before-bob-is-deleted")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "ends-before-bob-is-deleted")
+    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
     try backend.store("replaced", bob)
     #expect(try backend.move(alice, to: bob, replacing: true, all: false) == .moved)
@@ -57,10 +53,10 @@ import Testing
   }
 
   @Test func theCopyOfAnOriginalThatCannotBeDeletedIsDeleted() async throws {
-    let service = try await ScriptedService(keyring, storingWith: "keeps-alice")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "keeps-alice")
+    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
-    #expect(moveFails())
+    #expect(moveFails(in: backend))
     #expect(try backend.text(alice) == "value" && backend.text(bob) == nil)
   }
 }

@@ -35,9 +35,7 @@ import Testing
   }
 
   @Test func aServiceThatNeverAnswersTimesOut() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "silent")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "silent")
     let backend = keyring.backend {
       $0.connectTimeout = .milliseconds(200)
       $0.callTimeout = .milliseconds(200)
@@ -68,17 +66,13 @@ import Testing
   }
 
   @Test func anItemThatVanishesWhileItIsReadIsAbsent() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: "vanishes-when-read")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "vanishes-when-read")
     try keyring.backend().store("value", identifier)
     #expect(try keyring.backend().text(identifier) == nil)
   }
 
   @Test func manySlowAnswersTimeOutTogether() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "slow", "60", "0.1")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "slow", "60", "0.1")
     let backend = keyring.backend { $0.operationTimeout = .seconds(1) }
     let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
     #expect(error?.code == .timedOut)
@@ -87,9 +81,7 @@ import Testing
   }
 
   @Test func theOperationsOfACommandHaveOneDeadline() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "slow", "1", "0.5")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "slow", "1", "0.5")
     let name = try SecretIdentifier(service: "svc", account: "name 1")
     for (isShared, count) in [(false, 4), (true, 10)] {
       let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
@@ -102,27 +94,21 @@ import Testing
   /// The service says that the item is not locked, and refuses its value.
   @Test(arguments: [("secret-locked", SecretError.Code.locked), ("secret-no-session", .io)])
   func theReasonOfARefusedValueIsTold(_ answer: String, _ code: SecretError.Code) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "hostile", answer)
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "hostile", answer)
     let error = thrown { () throws(SecretError) in _ = try keyring.backend().lookUp(identifier) }
     #expect(error?.code == code)
     #expect(error?.reason.contains(code == .io ? "NoSession" : "locked") == true)
   }
 
   @Test func aLargeKeyringHasMoreTime() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "slow", "200", "0.01")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "slow", "200", "0.01")
     let items = try keyring.backend { $0.operationTimeout = .seconds(1) }.items(inService: "svc")
     #expect(items.count == 200)
   }
 
   @Test func anItemThatCannotBeReadEndsAListUnlessItIsToBeLeftOut() async throws {
     for (deviation, listed) in [("refuses-alice", 9), ("hides-alice", 10)] {
-      let keyring = try await PrivateKeyring(startsDaemon: false)
-      let service = try await ScriptedService(keyring, storingWith: deviation)
-      defer { service.kill() }
+      let keyring = try await PrivateKeyring(storingWith: deviation)
       let names = try (1...9).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
       for name in names + [identifier] { try keyring.backend().store("value", name) }
       let strict = keyring.backend()
@@ -149,9 +135,7 @@ import Testing
 
   @Test(arguments: ["deletes-nothing", "deletes-by-no-prompt", "stores-nothing"])
   func whatTheServiceDidNotDoIsAnError(_ deviation: String) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: deviation)
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: deviation)
     let backend = keyring.backend()
     if deviation == "stores-nothing" {
       #expect(thrown { () throws(SecretError) in try backend.store("value", identifier) }?.code == .io)
@@ -169,9 +153,7 @@ import Testing
   }
 
   @Test func theSecondAttemptHasTheRestOfTheTime() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "broken-sessions")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "broken-sessions")
     // Each attempt takes a second.
     let error = thrown { () throws(SecretError) in
       _ = try keyring.backend { $0.operationTimeout = .milliseconds(1500) }.lookUp(identifier)
@@ -184,9 +166,7 @@ import Testing
   }
 
   @Test func aSessionThatIsNeverOpenedTimesOutWithTheOperation() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "no-session")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "no-session")
     let backend = keyring.backend {
       $0.connectTimeout = .seconds(300)
       $0.operationTimeout = .milliseconds(500)
@@ -197,9 +177,7 @@ import Testing
   }
 
   @Test func aSessionThatCannotBeOpenedIsNotWaitedFor() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "hostile", "session-string")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "hostile", "session-string")
     let backend = keyring.backend {
       $0.connectTimeout = .seconds(300)
       $0.operationTimeout = .seconds(600)
@@ -221,9 +199,7 @@ import Testing
   }
 
   @Test func afterASessionThatWasNotOpenedTheServiceIsAskedAgain() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "no-first-session")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "no-first-session")
     let backend = keyring.backend { $0.connectTimeout = .seconds(8) }
     let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
     #expect(error?.code == .timedOut && error?.reason.contains("8") == true, "\(String(describing: error))")
@@ -243,21 +219,17 @@ import Testing
   }
 
   @Test func aServiceThatStopsAnsweringTimesOut() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "silent-after-session")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "silent-after-session")
     let backend = keyring.backend { $0.callTimeout = .milliseconds(200) }
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
   @Test func aSessionThatDoesNotWorkIsReplacedOnce() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "bad-session")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "bad-session")
     let backend = keyring.backend()
     #expect(try backend.text(identifier) == "s3cret")
     #expect(try backend.text(identifier) == "s3cret")
-    #expect(try service.calls().filter { $0 == "OpenSession" }.count == 2)
+    #expect(try keyring.calls().filter { $0 == "OpenSession" }.count == 2)
   }
 
   @Test func aKilledDaemonIsUnavailableUntilItRunsAgain() async throws {
@@ -284,7 +256,7 @@ import Testing
 
       """, to: "services/org.freedesktop.secrets.service")
     try await eventually("the bus does not know the service") {
-      try callBus(keyring, "ReloadConfig")
+      try keyring.callBus("ReloadConfig")
       return try keyring.backend().isAvailable()
     }
     let status = keyring.status
@@ -336,15 +308,8 @@ import Testing
     #expect(keyring.status.isLocked == true && keyring.status.isServiceRunning)
   }
 
-  @discardableResult
-  private func callBus(_ keyring: PrivateKeyring, _ method: String, _ argument: String...) throws -> String {
-    let command = ["dbus-send", "--session", "--print-reply=literal", "--dest=org.freedesktop.DBus", "/"]
-    return try keyring.run(command + ["org.freedesktop.DBus." + method] + argument, package: "dbus-bin")
-      .outputText
-  }
-
   private func serviceProcess(_ keyring: PrivateKeyring) throws -> pid_t? {
-    let answer = try callBus(keyring, "GetConnectionUnixProcessID", "string:org.freedesktop.secrets")
+    let answer = try keyring.callBus("GetConnectionUnixProcessID", "string:org.freedesktop.secrets")
     return answer.split(separator: " ").last.flatMap { pid_t($0.trimmingCharacters(in: .newlines)) }
   }
 }

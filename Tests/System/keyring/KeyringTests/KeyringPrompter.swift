@@ -9,19 +9,10 @@ struct KeyringPrompter {
   private let log: String
 
   init(_ keyring: PrivateKeyring) async throws {
-    let script = try #require(Bundle.module.path(forResource: "Fixtures/prompter", ofType: "py"))
-    let log = keyring.path("prompts.log")
-    self.log = log
-    process = try ChildProcess(
-      [try InstalledPrograms.pythonWithDBus.get(), script, log], environment: keyring.environment,
-      endsWithTests: true)
+    log = keyring.path("prompts.log")
+    process = try keyring.start("prompter", [log])
     try await eventually("the program for prompts did not start") {
-      try keyring.run(
-        [
-          "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
-          "org.freedesktop.DBus.NameHasOwner", "string:org.gnome.keyring.SystemPrompter",
-        ], package: "dbus-bin"
-      ).outputText.contains("true")
+      try keyring.hasOwner("org.gnome.keyring.SystemPrompter")
     }
   }
 

@@ -40,24 +40,6 @@ import Testing
     #expect(try two.tryLease(a) != nil)
   }
 
-  @Test func ofRefreshesByManyNoneIsLost() async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<4 {
-        let (backend, a) = (keyring.backend(), a)
-        group.addTask {
-          for _ in 0..<5 {
-            try await backend.withLease(of: a, timeout: .seconds(240)) { backend in
-              let old = try await backend.perform { try $0.text(a) }.flatMap { Int($0) } ?? 0
-              try await backend.perform { try $0.store("\(old + 1)", a) }
-            }
-          }
-        }
-      }
-      try await group.waitForAll()
-    }
-    #expect(try keyring.backend().text(a) == "20")
-  }
-
   @Test func withoutABusALeaseIsAnError() {
     let backend = KeyringBackend(environment: ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"])
     #expect(thrown { () throws(SecretError) in _ = try backend.tryLease(a) }?.code == .unavailable)

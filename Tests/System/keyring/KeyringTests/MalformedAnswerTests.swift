@@ -55,9 +55,7 @@ import Testing
 
   @Test(arguments: cases) func anAnswerOfAnotherTypeIsRefused(_ test: Case) async throws {
     for signature in test.signatures {
-      let keyring = try await PrivateKeyring(startsDaemon: false)
-      let service = try await Self.start(in: keyring, test.state, test.answer, signature)
-      defer { service.kill() }
+      let keyring = try await Self.keyring(test.state, test.answer, signature)
       let backend = keyring.backend {
         $0.mayPrompt = true
         $0.promptTimeout = .milliseconds(300)
@@ -71,9 +69,7 @@ import Testing
   /// libsecret reads an answer to `OpenSession` without a check of its type.
   @Test(arguments: ["plain", "string", "numbers", "nothing", "no-path", "long-key", "no-key"])
   func anAnswerToOpenSessionOfAnotherTypeIsRefused(_ answer: String) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "hostile", "session-\(answer)")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "hostile", "session-\(answer)")
     let backend = keyring.backend()
     for call in [Call.lookUp, .store] {
       let error = thrown { () throws(SecretError) in try Self.make(call, of: backend) }
@@ -84,9 +80,7 @@ import Testing
 
   @Test(arguments: [("search-huge", SecretError.Code.io), ("secret-huge", .tooLarge)])
   func anAnswerThatIsTooLargeIsRefused(_ answer: String, _ code: SecretError.Code) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "hostile", answer)
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "hostile", answer)
     let error = thrown { () throws(SecretError) in try Self.make(.lookUp, of: keyring.backend()) }
     #expect(error?.code == code)
   }
@@ -95,9 +89,7 @@ import Testing
   @Test(arguments: [nil, "locked", "empty", "gnome"]) func everyRightAnswerIsAccepted(_ state: String?)
     async throws
   {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await Self.start(in: keyring, state, "nothing", "")
-    defer { service.kill() }
+    let keyring = try await Self.keyring(state, "nothing", "")
     let backend = keyring.backend { $0.mayPrompt = true }
     let identifier = try SecretIdentifier(service: "svc", account: "alice")
     let isEmpty = state == "empty"
@@ -115,9 +107,7 @@ import Testing
   /// GLib leaves such a property out of an answer to `GetAll`.
   @Test func aPropertyThatGnomeKeyringCannotReadIsAbsent() async throws {
     for property in ["Label", "Created", "Modified"] {
-      let keyring = try await PrivateKeyring(startsDaemon: false)
-      let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "failed")
-      defer { service.kill() }
+      let keyring = try await Self.keyring("gnome", "Get.\(property)", "failed")
       let items = try keyring.backend().items(inService: "svc")
       #expect(items.count == 1)
       for metadata in items.map(\.metadata) {
@@ -131,26 +121,17 @@ import Testing
   /// gnome-keyring tells each property by a call of its own, and the item may be removed between two of them.
   @Test(arguments: ["Attributes", "Label", "Created", "Modified"])
   func anItemThatIsRemovedMeanwhileIsLeftOut(_ property: String) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "gone")
-    defer { service.kill() }
+    let keyring = try await Self.keyring("gnome", "Get.\(property)", "gone")
     let found = try keyring.backend().items(inService: "svc")
     #expect(found.isEmpty)
   }
 
-  private static func start(
-    in keyring: PrivateKeyring, _ state: String?, _ answer: String, _ signature: String
-  ) async throws -> ChildProcess {
-    let script = try #require(Bundle.module.path(forResource: "Fixtures/malformed_service", ofType: "py"))
-    let service = try ChildProcess(
-      [try InstalledPrograms.pythonWithDBus.get(), script] + (state.map { [$0] } ?? []) + [
-        answer, signature,
-      ],
-      environment: keyring.environment, endsWithTests: true)
-    try await eventually("the service did not start") {
-      KeyringBackend.probe(environment: keyring.environment, timeout: .seconds(1)).isServiceRunning
-    }
-    return service
+  private static func keyring(
+    _ state: String?, _ answer: String, _ signature: String
+  ) async throws -> PrivateKeyring {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    try await keyring.startService("malformed_service", (state.map { [$0] } ?? []) + [answer, signature])
+    return keyring
   }
 
   private static func make(_ call: Call, of backend: KeyringBackend) throws(SecretError) {

@@ -9,13 +9,11 @@ import Testing
 @Suite(.needsKeyring) struct OldestFirstTests {
   private let identifier: SecretIdentifier
   private let clients: Clients
-  private let service: ScriptedService
   private let backend: KeyringBackend
 
   init() async throws {
     identifier = try SecretIdentifier(service: "svc", account: "alice")
-    clients = Clients(keyring: try await PrivateKeyring(startsDaemon: false))
-    service = try await ScriptedService(clients.keyring, storingWith: "refuses-refused")
+    clients = Clients(keyring: try await PrivateKeyring(storingWith: "refuses-refused"))
     backend = clients.keyring.backend()
   }
 
@@ -26,7 +24,6 @@ import Testing
   private func values() throws -> Set<String> { Set(try clients.items().map { "\($0.label): \($0.value)" }) }
 
   @Test func anUpdateReplacesNoItemWithMoreAttributes() async throws {
-    defer { service.kill() }
     try create("theirs", "t", ["username": "alice", "target": "work"])
     try create("ours", "old", ["username": "alice"])
     try backend.store("new", identifier)
@@ -34,7 +31,6 @@ import Testing
   }
 
   @Test func anUpdateOfAnItemWithoutAUserNameReplacesNoItemWithOne() async throws {
-    defer { service.kill() }
     try create("theirs", "t", ["username": "carol", "account": "alice"])
     try create("ours", "old", ["account": "alice"])
     try backend.store("new", identifier)
@@ -42,7 +38,6 @@ import Testing
   }
 
   @Test func manyValuesAreThoseOfTheNewestItems() async throws {
-    defer { service.kill() }
     let names = try (0..<8).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
     for name in names { try backend.store("first", name) }
     try await waitForNextSecond()
@@ -52,7 +47,6 @@ import Testing
   }
 
   @Test func aStoreThatFailsDeletesNothingAndDoesNotQuoteTheValue() async throws {
-    defer { service.kill() }
     try create("one", "old", ["username": "alice"])
     try create("two", "old", ["username": "alice", "application": "mutt"])
     let error = thrown { () throws(SecretError) in try backend.store("refused", identifier) }

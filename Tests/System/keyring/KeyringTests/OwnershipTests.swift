@@ -120,9 +120,7 @@ import Testing
 
   @Test(arguments: ["keepassxc", "kwalletd5", "types-alice"])
   func theContentTypeIsKeptIfTheValueIsNotEncoded(_ provider: String) async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: "types-alice", provider)
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "types-alice", provider)
     let backend = keyring.backend()
     for value in ["{}", "[1]"] {
       try backend.store(value, identifier)
@@ -136,9 +134,7 @@ import Testing
   }
 
   @Test func anUpdateInKWalletKeepsTheTimeOfCreation() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: "kwalletd5")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "kwalletd5")
     let backend = keyring.backend()
     try backend.store("old", identifier)
     let created = try #require(try backend.item(identifier)?.metadata.created)
@@ -217,17 +213,7 @@ import Testing
   }
 
   /// The lock between processes is a name on the bus.
-  private func isLocked() throws -> Bool {
-    let answer = try clients.keyring.run(
-      [
-        "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
-        "org.freedesktop.DBus.NameHasOwner", "string:coffer.KeyringStore",
-      ], package: "dbus-bin"
-    ).outputText
-    let isOwned = answer.contains("boolean true")
-    try #require(isOwned || answer.contains("boolean false"), "\(answer)")
-    return isOwned
-  }
+  private func isLocked() throws -> Bool { try clients.keyring.hasOwner("coffer.KeyringStore") }
 
   @Test func theLockOfAStoreIsReleased() throws {
     try backend.store("x", identifier)

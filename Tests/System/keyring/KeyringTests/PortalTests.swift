@@ -20,11 +20,9 @@ import Testing
     try keyring.write("[Application]\nname=org.example.App\n", to: "flatpak-info")
   }
 
+  @discardableResult
   private func startPortal(_ mode: String, _ secret: String) async throws -> ChildProcess {
-    let script = try #require(Bundle.module.path(forResource: "Fixtures/scripted_portal", ofType: "py"))
-    let portal = try ChildProcess(
-      [try InstalledPrograms.pythonWithDBus.get(), script, keyring.path("portal.log"), secret, mode],
-      environment: keyring.environment, endsWithTests: true)
+    let portal = try keyring.start("scripted_portal", [keyring.path("portal.log"), secret, mode])
     try await eventually("the scripted portal did not start") { try configuration().hasSecretPortal() }
     return portal
   }
@@ -50,8 +48,7 @@ import Testing
 
   @Test(arguments: ["answer", "early", "other-path"])
   func thePortalOpensTheVaultAndGetsItsTokenBack(_ mode: String) async throws {
-    let portal = try await startPortal(mode, secret)
-    defer { portal.kill() }
+    try await startPortal(mode, secret)
     try createVault()
     #expect(try configuration().choice().selection.name == .vault)
     try await configuration().backend().store("value", identifier)
@@ -60,19 +57,8 @@ import Testing
     #expect(try Set(tokens().dropFirst()) == ["a token"])
   }
 
-  /// A vault that was made once must open for ever, so the derivation never changes. Source of the key: Python's hashlib,
-  /// as libsodium's documentation describes crypto_kdf.
-  @Test func theKeyOfTheVaultIsDerivedFromTheSecret() {
-    let key = VaultKey.derived(fromPortal: SecretBytes([UInt8](repeating: 0x5A, count: 64)))
-    let digits = key.withBytes { key in
-      key.indices.map { (key[$0] < 16 ? "0" : "") + String(key[$0], radix: 16) }.joined()
-    }
-    #expect(digits == "e0bcec58e1b77ed8b1e22931edb5cd6df62ea6277cda1ac457603fedec38b9bf")
-  }
-
   @Test func theDerivedKeyAloneOpensTheVault() async throws {
-    let portal = try await startPortal("answer", secret)
-    defer { portal.kill() }
+    try await startPortal("answer", secret)
     try createVault()
     func isOpened(by key: @escaping @Sendable () -> SecretBytes) -> Bool {
       let source = VaultCredentialSource("a key") { _ throws(SecretError) in .key(key()) }
@@ -86,13 +72,12 @@ import Testing
   }
 
   @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {
-    var portal = try await startPortal("answer", secret)
+    let portal = try await startPortal("answer", secret)
     let recovery = try configuration().createPortalVault()
     try await configuration().backend().store("value", identifier)
     portal.kill()
     try await eventually("the scripted portal did not end") { try !configuration().hasSecretPortal() }
-    portal = try await startPortal("answer", String(repeating: "77", count: 64))
-    defer { portal.kill() }
+    try await startPortal("answer", String(repeating: "77", count: 64))
     await #expect(throws: SecretError.self) { _ = try await configuration().backend().text(identifier) }
     try configuration().restorePortalVault(recoveryKey: recovery)
     #expect(try await configuration().backend().text(identifier) == "value")
@@ -102,8 +87,7 @@ import Testing
     ("refuse", SecretError.Code.promptDismissed), ("silent", .timedOut), ("open", .timedOut), ("empty", .io),
   ])
   func aPortalWithoutASecretIsAnError(_ mode: String, _ code: SecretError.Code) async throws {
-    let portal = try await startPortal(mode, secret)
-    defer { portal.kill() }
+    try await startPortal(mode, secret)
     do throws(SecretError) {
       _ = try configuration(timeout: .seconds(code == .timedOut ? 3 : 60)).createPortalVault()
       Issue.record("a vault was created")
@@ -114,8 +98,7 @@ import Testing
   }
 
   @Test func withoutAVaultTheAdviceNamesThePortal() async throws {
-    let portal = try await startPortal("answer", secret)
-    defer { portal.kill() }
+    try await startPortal("answer", secret)
     func advice(_ configuration: BackendConfiguration) -> String {
       do throws(SecretError) {
         _ = try configuration.choice()
@@ -130,8 +113,7 @@ import Testing
   }
 
   @Test func outsideOfAFlatpakThePortalIsNotAsked() async throws {
-    let portal = try await startPortal("answer", secret)
-    defer { portal.kill() }
+    try await startPortal("answer", secret)
     #expect(try !configuration(inFlatpak: false).hasSecretPortal())
     #expect(throws: SecretError.self) { _ = try configuration(inFlatpak: false).createPortalVault() }
     #expect(!FileManager.default.fileExists(atPath: keyring.path("portal.log")))

@@ -20,6 +20,8 @@ final class PrivateKeyring {
   private let directory: TemporaryDirectory
   private var bus: ChildProcess?
   private var daemon: ChildProcess?
+  /// Programs of `Fixtures`.
+  private var programs: [ChildProcess] = []
 
   /// Starts the bus and, unless `startsDaemon` is `false`, the daemon, unlocked.
   init(_ kind: Kind = .encrypted, startsDaemon: Bool = true) async throws {
@@ -39,6 +41,7 @@ final class PrivateKeyring {
   }
 
   deinit {
+    for program in programs { program.kill() }
     daemon?.kill()
     bus?.kill()
   }
@@ -122,6 +125,42 @@ final class PrivateKeyring {
   }
 
   // MARK: Programs
+
+  /// Starts a program of `Fixtures`, which ends with this object at the latest.
+  @discardableResult
+  func start(_ script: String, _ arguments: [String]) throws -> ChildProcess {
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/\(script)", ofType: "py"))
+    let program = try ChildProcess(
+      [try InstalledPrograms.pythonWithDBus.get(), script] + arguments, environment: environment,
+      endsWithTests: true)
+    programs.append(program)
+    return program
+  }
+
+  /// Starts a program of `Fixtures`, and waits until it is the Secret Service.
+  func startService(_ script: String, _ arguments: [String]) async throws {
+    try start(script, arguments)
+    try await eventually("the scripted service did not start") {
+      KeyringBackend.probe(environment: environment, timeout: .seconds(1)).isServiceRunning
+    }
+  }
+
+  /// Ends the service that was started last.
+  func killService() { programs.popLast()?.kill() }
+
+  /// Calls a method of the bus, and returns the answer as text.
+  @discardableResult
+  func callBus(_ method: String, _ argument: String...) throws -> String {
+    let command = ["dbus-send", "--session", "--print-reply=literal", "--dest=org.freedesktop.DBus", "/"]
+    return try run(command + ["org.freedesktop.DBus." + method] + argument, package: "dbus-bin").outputText
+  }
+
+  /// Whether a program owns a name on the bus.
+  func hasOwner(_ name: String) throws -> Bool {
+    let answer = try callBus("NameHasOwner", "string:" + name)
+    try #require(answer.contains("true") || answer.contains("false"), "\(answer)")
+    return answer.contains("true")
+  }
 
   /// Runs a program in this session to its end.
   @discardableResult

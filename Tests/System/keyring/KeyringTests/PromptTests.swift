@@ -7,41 +7,33 @@ import Testing
 
 @Suite(.needsKeyring) struct PromptTests {
   private let identifier: SecretIdentifier
-  private let keyring: PrivateKeyring
 
-  init() async throws {
-    identifier = try SecretIdentifier(service: "svc", account: "alice")
-    keyring = try await PrivateKeyring(startsDaemon: false)
-  }
+  init() throws { identifier = try SecretIdentifier(service: "svc", account: "alice") }
 
   @Test func aDismissedPromptIsAnErrorAndChangesNothing() async throws {
-    let service = try await ScriptedService(keyring, "dismiss")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "dismiss")
     try await expectEveryCall(of: keyring.backend { $0.mayPrompt = true }, toThrow: .promptDismissed)
-    #expect(try !service.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
+    #expect(try !keyring.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
   }
 
   @Test func withoutPermissionNoPromptIsShown() async throws {
-    let service = try await ScriptedService(keyring, "answer", "0")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "answer", "0")
     try await expectEveryCall(of: keyring.backend(), toThrow: .locked)
-    #expect(try !service.calls().contains { $0 == "Prompt" || $0 == "Delete" })
+    #expect(try !keyring.calls().contains { $0 == "Prompt" || $0 == "Delete" })
   }
 
   @Test func aPromptThatUnlocksNothingLeavesTheSecretLocked() async throws {
-    let service = try await ScriptedService(keyring, "useless")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "useless")
     let backend = keyring.backend { $0.mayPrompt = true }
     try await expectEveryCall(of: backend, toThrow: .locked)
     let absent = try SecretIdentifier(service: "svc", account: "absent")
     #expect(thrown { () throws(SecretError) in try backend.store("new", absent) }?.code == .locked)
-    #expect(try service.calls().contains("Prompt"))
-    #expect(try !service.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
+    #expect(try keyring.calls().contains("Prompt"))
+    #expect(try !keyring.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
   }
 
   @Test func withoutPromptsAConfirmationThatNobodyGivesIsAwaitedForAShortTime() async throws {
-    let service = try await ScriptedService(keyring, storingWith: "asks-before-deletion")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "asks-before-deletion")
     let backend = keyring.backend()
     try backend.store("kept", identifier)
     let start = ContinuousClock.now
@@ -52,25 +44,22 @@ import Testing
   }
 
   @Test func nothingFoundInALockedCollectionIsLocked() async throws {
-    let service = try await ScriptedService(keyring, "unsearched")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "unsearched")
     try await expectEveryCall(of: keyring.backend(), toThrow: .locked)
-    #expect(try !service.calls().contains { ["Prompt", "Delete", "CreateItem"].contains($0) })
+    #expect(try !keyring.calls().contains { ["Prompt", "Delete", "CreateItem"].contains($0) })
   }
 
   @Test func aReadThatFollowsAChangeShowsNoPrompt() async throws {
-    let service = try await ScriptedService(keyring, "never")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "never")
     let backend = keyring.backend { $0.mayPrompt = true }.withoutPrompts
     try await expectEveryCall(of: backend, toThrow: .locked)
-    #expect(try !service.calls().contains("Prompt"))
+    #expect(try !keyring.calls().contains("Prompt"))
   }
 
   /// `COFFER_TEST_LATE_PROMPT` sets after how many seconds the prompt is answered.
   @Test func aPromptMayTakeLongerThanTheTimeouts() async throws {
     let seconds = ProcessInfo.processInfo.environment["COFFER_TEST_LATE_PROMPT"] ?? "12"
-    let service = try await ScriptedService(keyring, "answer", seconds)
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "answer", seconds)
     let backend = keyring.backend {
       $0.mayPrompt = true
       $0.connectTimeout = .seconds(10)
@@ -80,43 +69,41 @@ import Testing
     #expect(try backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)
     #expect(try backend.text(identifier) == "new")
-    #expect(try service.calls().filter { $0 == "Prompt" }.count == 1)
+    #expect(try keyring.calls().filter { $0 == "Prompt" }.count == 1)
   }
 
   @Test func cancellingDismissesThePrompt() async throws {
-    let service = try await ScriptedService(keyring, "never")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "never")
     let backend = keyring.backend {
       $0.mayPrompt = true
       $0.promptTimeout = .seconds(300)  // so that the test ends if the prompt does not
     }
     let code = Task { [identifier] in await errorCode(backend, identifier) }
-    try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
+    try await eventually("there was no prompt") { try keyring.calls().contains("Prompt") }
     backend.cancelPrompts()
     #expect(await code.value == .promptDismissed)
-    #expect(try service.calls().contains("Dismiss"))
+    #expect(try keyring.calls().contains("Dismiss"))
   }
 
   @Test func thePromptTimeoutDismissesThePrompt() async throws {
-    let service = try await ScriptedService(keyring, "never")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(scripted: "never")
     let backend = keyring.backend {
       $0.mayPrompt = true
       $0.promptTimeout = .milliseconds(300)
     }
     #expect(await errorCode(backend, identifier) == .timedOut)
-    #expect(try service.calls().contains("Dismiss"))
+    #expect(try keyring.calls().contains("Dismiss"))
   }
 
   @Test func aServiceThatStopsDuringAPromptIsUnavailable() async throws {
-    let service = try await ScriptedService(keyring, "never")
+    let keyring = try await PrivateKeyring(scripted: "never")
     let backend = keyring.backend {
       $0.mayPrompt = true
       $0.promptTimeout = .seconds(300)  // so that the test ends if the prompt does not
     }
     let code = Task { [identifier] in await errorCode(backend, identifier) }
-    try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
-    service.kill()
+    try await eventually("there was no prompt") { try keyring.calls().contains("Prompt") }
+    keyring.killService()
     #expect(await code.value == .unavailable)
   }
 }

@@ -8,9 +8,7 @@ import Testing
 @Suite(.needsKeyring) struct RepeatedSignalTests {
   @Test func manySignalsWithinAShortTimeAreFewChanges() async throws {
     let identifier = try SecretIdentifier(service: "svc", account: "alice")
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: "repeats-signals")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "repeats-signals")
     let backend = keyring.backend()
     let last = try SecretIdentifier(service: "svc", account: "last")
     let changes = ChangeCollector(backend.changes())

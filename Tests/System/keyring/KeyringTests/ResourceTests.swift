@@ -41,8 +41,7 @@ import Testing
 
   @Test func aWatchThatEndsDuringChangesLeavesNoFilesOpen() async {
     await #expect(processExitsWith: .success) {
-      let keyring = try await PrivateKeyring(startsDaemon: false)
-      let service = try await ScriptedService(keyring, storingWith: "repeats-signals")
+      let keyring = try await PrivateKeyring(storingWith: "repeats-signals")
       let writer = keyring.backend()
       var count = 0
       try await expectNoFilesLeftOpen {
@@ -52,7 +51,6 @@ import Testing
         usleep(10_000)
         withExtendedLifetime(changes) {}
       }
-      service.kill()
     }
   }
 
@@ -73,18 +71,13 @@ import Testing
   @Test func secretsOfThePortalLeaveNoFilesOpen() async {
     await #expect(processExitsWith: .success) {
       let keyring = try await PrivateKeyring(startsDaemon: false)
-      let script = try #require(Bundle.module.path(forResource: "Fixtures/scripted_portal", ofType: "py"))
-      let process = try ChildProcess(
-        [
-          try InstalledPrograms.pythonWithDBus.get(), script, keyring.path("portal.log"),
-          String(repeating: "5a", count: 64), "twice",
-        ], environment: keyring.environment, endsWithTests: true)
+      try keyring.start(
+        "scripted_portal", [keyring.path("portal.log"), String(repeating: "5a", count: 64), "twice"])
       let portal = SecretPortal(environment: keyring.environment)
       try await eventually("the scripted portal did not start") {
         try portal.isAvailable(timeout: .seconds(5))
       }
       try await expectNoFilesLeftOpen { _ = try portal.retrieve(token: nil, timeout: .seconds(30)) }
-      process.kill()
     }
   }
 

@@ -1,40 +1,25 @@
 #if Keyring
-import CofferKeyring
-import CofferTestSupport
 import Foundation
-import Testing
 
-/// A Secret Service that follows a script, for behaviour that gnome-keyring shows only with a person at the
+/// Sessions with a Secret Service that follows a script, for behaviour that gnome-keyring shows only with a person at the
 /// screen. `Fixtures/scripted_service.py` documents the modes, and `Fixtures/scripted_keyring.py` the deviations.
-struct ScriptedService {
-  private let process: ChildProcess
-  private let log: String
-
-  init(_ keyring: PrivateKeyring, _ mode: String...) async throws {
-    try await self.init(keyring, "scripted_service", mode)
+extension PrivateKeyring {
+  convenience init(scripted mode: String...) async throws {
+    try await self.init(startsDaemon: false)
+    try await startService("scripted_service", [log] + mode)
   }
 
-  /// A service that keeps items. It logs no calls.
-  init(_ keyring: PrivateKeyring, storingWith deviations: String...) async throws {
-    try await self.init(keyring, "scripted_keyring", deviations)
+  /// With a service that keeps items. It logs no calls.
+  convenience init(storingWith deviations: String...) async throws {
+    try await self.init(startsDaemon: false)
+    try await startService("scripted_keyring", [log] + deviations)
   }
 
-  private init(_ keyring: PrivateKeyring, _ script: String, _ arguments: [String]) async throws {
-    let script = try #require(Bundle.module.path(forResource: "Fixtures/\(script)", ofType: "py"))
-    log = keyring.path("scripted.log")
-    process = try ChildProcess(
-      [try InstalledPrograms.pythonWithDBus.get(), script, log] + arguments,
-      environment: keyring.environment, endsWithTests: true)
-    try await eventually("the scripted service did not start") {
-      KeyringBackend.probe(environment: keyring.environment, timeout: .seconds(1)).isServiceRunning
-    }
-  }
+  private var log: String { path("scripted.log") }
 
   /// The names of the methods that were called.
   func calls() throws -> [String] {
     try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
   }
-
-  func kill() { process.kill() }
 }
 #endif

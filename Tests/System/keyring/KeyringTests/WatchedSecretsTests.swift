@@ -51,9 +51,7 @@ import Testing
   }
 
   @Test func watchingALockedKeePassXCShowsNoPrompt() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, storingWith: "keepassxc")
-    defer { service.kill() }
+    let keyring = try await PrivateKeyring(storingWith: "keepassxc")
     let clients = Clients(keyring: keyring)
     let backend = keyring.backend()
     try backend.store("value", SecretIdentifier(service: "svc", account: "alice"))
