@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from commands import FIRST, SECOND, VALUE
+from commands import FIRST, SECOND
 
 # In seconds. A command that takes longer hangs.
 TIMEOUT = 60
@@ -105,6 +105,3 @@ class Scene:
                 with open(path, "rb") as file:
                     found[os.path.relpath(path, self.root)] = file.read()
         return found
-
-    def holders_of_values(self, files):
-        return {name for name, content in files.items() if VALUE.encode() in content}

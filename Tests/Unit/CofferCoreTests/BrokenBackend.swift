@@ -255,7 +255,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
       if fault == .transactionIsSeenInParts { turn.lock() }
       defer { if fault == .transactionIsSeenInParts { turn.unlock() } }
       return Result { () throws(E) in
-        try body(Direct(backend: good, pause: fault == .transactionIsSeenInParts))
+        try body(Direct(base: good, pause: fault == .transactionIsSeenInParts))
       }
     case .transactionSwallowsErrors:
       let result = try good.transaction { transaction throws(SecretError) in
@@ -263,22 +263,22 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
       }
       return try result.get()
     case .transactionIsBlind:
-      return try good.transaction { transaction throws(E) in try body(Blind(transaction: transaction)) }
+      return try good.transaction { transaction throws(E) in try body(Blind(base: transaction)) }
     case .transactionListsThePast:
       let items = try good.items(inService: nil)
       return try good.transaction { transaction throws(E) in
-        try body(Forgetful(transaction: transaction, items: items))
+        try body(Forgetful(base: transaction, items: items))
       }
     case .transactionMakesOneVersion:
       return try good.transaction { transaction throws(E) in
-        let last = LastChanges(transaction: transaction)
+        let last = LastChanges(base: transaction)
         let result = try body(last)
         try? last.make()
         return result
       }
     case .transactionsHaveNoVersions:
       return try good.transaction { transaction throws(E) in
-        try body(WithoutVersions(transaction: transaction))
+        try body(WithoutVersions(base: transaction))
       }
     case .givenUpTransactionsLeaveVersions:
       let result = try good.transaction(body)

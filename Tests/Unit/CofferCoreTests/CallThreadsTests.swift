@@ -6,7 +6,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct CallThreadsTests {
   /// A backend whose reads wait until a gate is opened, at most 20 seconds.
-  private final class GatedBackend: SecretBackend {
+  private final class GatedBackend: SecretBackend, PassingAccess {
+    private let memory = MemoryBackend()
+    var base: any SecretAccess { memory }
     let gate = DispatchSemaphore(value: 0)
     let entered = Atomic(0)
     let late = Atomic(0)
@@ -17,11 +19,6 @@ import Testing
       gate.signal()
       return nil
     }
-    func store(
-      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) {}
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { false }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
   }
 
   @Test func waitingCallsDoNotKeepTasksFromRunning() async throws {

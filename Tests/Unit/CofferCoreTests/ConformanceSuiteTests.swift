@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferTesting
 import Testing
 
@@ -156,7 +157,7 @@ import Testing
     #expect(report.skipped.contains("transactions-lose-no-update"))
     #expect(!report.skipped.contains("changes-are-reported"))
 
-    let plain = try await SecretBackendConformance { Plain() }.run()
+    let plain = try await SecretBackendConformance { PlainBackend() }.run()
     #expect(plain.skipped.contains("changes-are-reported"))
     #expect(plain.skipped.contains("transaction-commits-all"))
     #expect(plain.skipped.contains("versions-are-listed-newest-first"))
@@ -190,31 +191,12 @@ import Testing
     #expect(names.allSatisfy { $0.allSatisfy { $0 == "-" || $0.isLowercase } })
   }
 
-  /// A backend without optional capabilities.
-  private final class Plain: SecretBackend {
-    let memory = MemoryBackend()
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-      try memory.secret(identifier)
-    }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-      try memory.items(inService: service)
-    }
-    func store(
-      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) {
-      try memory.store(value, for: identifier, metadata: metadata, history: history)
-    }
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-      try memory.remove(identifier, history: history)
-    }
-  }
-
   /// A backend that reports features and implements none of them.
   private final class Boasting: ForwardingBackend, @unchecked Sendable {
     let reported: SecretFeatures
     init(_ reported: SecretFeatures) {
       self.reported = reported
-      super.init(Plain())
+      super.init(PlainBackend())
     }
     override var features: SecretFeatures { reported }
     override func transaction<R, E: Error>(
@@ -222,22 +204,8 @@ import Testing
     ) throws(SecretError) -> Result<R, E> {
       Result { () throws(E) in try body(OnBase(base: base)) }
     }
-    private struct OnBase: SecretTransaction {
-      let base: any SecretBackend
-      func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-        try base.secret(identifier)
-      }
-      func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-        try base.items(inService: service)
-      }
-      func store(
-        _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-      ) throws(SecretError) {
-        try base.store(value, for: identifier, metadata: metadata, history: history)
-      }
-      func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-        try base.remove(identifier, history: history)
-      }
+    private struct OnBase: SecretTransaction, PassingAccess {
+      let base: any SecretAccess
     }
   }
 

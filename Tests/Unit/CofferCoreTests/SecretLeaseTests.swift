@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test func aBackendWithoutLeasesSaysSo() throws {
-    let plain = Plain()
+    let plain = PlainBackend()
     let error = #expect(throws: SecretError.self) { try plain.withLease(of: identifier) { _ in } }
     #expect(error?.code == .unsupported)
   }
@@ -94,15 +94,5 @@ import Testing
       try await group.waitForAll()
     }
     #expect(count.value == 100)
-  }
-
-  /// A backend without features.
-  private final class Plain: SecretBackend {
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { nil }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
-    func store(
-      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) {}
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { false }
   }
 }

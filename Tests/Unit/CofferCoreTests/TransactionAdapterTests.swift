@@ -1,29 +1,10 @@
 import CofferCore
+import CofferTestSupport
 import CofferTesting
 import Testing
 
 /// `withTransaction` over backends with transactions and without.
 @Suite struct TransactionAdapterTests {
-  /// A backend without transactions.
-  private final class Plain: SecretBackend {
-    let memory = MemoryBackend()
-
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-      try memory.secret(identifier)
-    }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-      try memory.items(inService: service)
-    }
-    func store(
-      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) {
-      try memory.store(value, for: identifier, metadata: metadata, history: history)
-    }
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-      try memory.remove(identifier, history: history)
-    }
-  }
-
   private final class Kept { var transaction: (any SecretTransaction)? }
 
   let (first, second): (SecretIdentifier, SecretIdentifier)
@@ -42,7 +23,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
+  @Test(arguments: [MemoryBackend(), PlainBackend()] as [any SecretBackend])
   func everyCallOfATransactionReachesTheBackend(_ backend: any SecretBackend) throws {
     try backend.store(SecretBytes("1"), for: first)
     let label = try backend.withTransaction { transaction throws(SecretError) in
@@ -66,7 +47,7 @@ import Testing
         throw SecretError(.io, "It failed.")
       }
     }
-    let (transactional, plain) = (MemoryBackend(), Plain())
+    let (transactional, plain) = (MemoryBackend(), PlainBackend())
     #expect(transactional.features.contains(.transactions) && plain.features.isEmpty)
     #expect(code { () throws(SecretError) in try store(transactional) } == .io)
     #expect(try transactional.item(first) == nil)
@@ -74,7 +55,7 @@ import Testing
     #expect(try plain.item(first) != nil)
   }
 
-  @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
+  @Test(arguments: [MemoryBackend(), PlainBackend()] as [any SecretBackend])
   func aTransactionThatHasEndedThrowsConflict(_ backend: any SecretBackend) throws {
     let kept = Kept()
     try backend.withTransaction { kept.transaction = $0 }
@@ -108,7 +89,7 @@ import Testing
     #expect(try backend.withTransaction { transaction in try transaction.items(inService: nil).count } == 0)
   }
 
-  @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
+  @Test(arguments: [MemoryBackend(), PlainBackend()] as [any SecretBackend])
   func removeAllRemovesTheSecretsOfOneService(_ backend: any SecretBackend) throws {
     let other = try SecretIdentifier(service: "other", account: "first")
     for identifier in [first, second, other] { try backend.store(SecretBytes("1"), for: identifier) }

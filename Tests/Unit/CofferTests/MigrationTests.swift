@@ -50,20 +50,13 @@ private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Send
     try base.transaction { transaction throws(E) in try body(Transaction(base: transaction)) }
   }
 
-  private struct Transaction: SecretTransaction {
-    let base: any SecretTransaction
+  private struct Transaction: SecretTransaction, PassingAccess {
+    let base: any SecretAccess
 
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-      try base.items(inService: service)
-    }
     func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
     ) throws(SecretError) {
       try base.store(value, for: identifier, metadata: .replace(SecretMetadata()), history: history)
-    }
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-      try base.remove(identifier, history: history)
     }
   }
 }

@@ -38,24 +38,14 @@ final class ScriptedBackend: SecretBackend {
 
   var withoutPrompts: any SecretBackend { Quiet(backend: self) }
 
-  private final class Quiet: SecretBackend {
+  private final class Quiet: SecretBackend, PassingAccess {
     let backend: ScriptedBackend
+    var base: any SecretAccess { backend }
     init(backend: ScriptedBackend) { self.backend = backend }
 
     func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
       backend.edit { $0.lookupsWithoutPrompts += 1 }
       return try backend.secret(identifier)
-    }
-    func store(
-      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) {
-      try backend.store(value, for: identifier, metadata: metadata, history: history)
-    }
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-      try backend.remove(identifier, history: history)
-    }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-      try backend.items(inService: service)
     }
   }
 
