@@ -3,8 +3,8 @@ public import CofferCore
 /// The versions of a stored value, and the steps between them. ``VaultStorable/configure(builder:)`` registers the
 /// steps.
 ///
-/// The versions are counted along the chain of steps that ends with `Value`: the type that no step leads to is the
-/// first version. The steps can be registered in any order. Thread-safe.
+/// The steps form a chain of versions. The type at its beginning is the first version, and `Value` is the last. The
+/// steps can be registered in any order. Thread-safe.
 public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   /// Collects the steps. Not thread-safe.
   public final class Builder {
@@ -13,9 +13,9 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
 
     /// Adds the step from the values of one version to those of the next.
     ///
-    /// The step runs when a value of an earlier version is read, in any thread, and again if the value was changed
-    /// meanwhile or if the result could not be stored. It must not have other effects. If it throws, the read throws
-    /// `.migrationFailed` without the error, which may quote the value, and the stored value stays as it is.
+    /// The step runs in any thread, when a value of an earlier version is read. The step must not have other effects,
+    /// because it runs again if the value was changed in that time or the result could not be stored. If it throws, the
+    /// read throws `.migrationFailed` and the stored value stays. Its error is dropped, because it may quote the value.
     @discardableResult
     public func register<From: Decodable & Sendable, To: Decodable & Sendable>(
       from: From.Type, to: To.Type, _ convert: @escaping @Sendable (From) throws -> To
@@ -26,8 +26,8 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
 
     /// Sets the version of the first type of the chain, which is 1 by default.
     ///
-    /// Raise it by one with each step that is taken out at the beginning, so that the other types keep their versions.
-    /// Values of earlier versions are then no longer read.
+    /// When you remove the first step, raise this version by one, so that the other types keep their versions. Values
+    /// of the removed version can then no longer be read.
     @discardableResult
     public func oldestVersion(_ version: Int) -> Builder {
       oldest = version
@@ -52,19 +52,19 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   /// The version of `Value`. Throws `.invalidMigration`.
   func current() throws(SecretError) -> Int { oldest + (try chain.get().count) }
 
-  /// Returns the value that `bytes` encode as one of the earlier `version`, converted by the steps. `nil` is an encoded
-  /// `nil`.
+  /// Decodes `bytes` as a value of `version`, and converts it to the current version. `nil` is an encoded `nil`.
   ///
-  /// For bytes from elsewhere, such as an old file. ``VaultStored`` migrates by itself. Throws `.decodingFailed` if the
-  /// bytes are no value of `version`, `.migrationFailed`, `.unsupportedVersion` and `.invalidMigration`.
+  /// For bytes that are not in a store, such as an old file. ``VaultStored`` converts its own values. Throws
+  /// `.decodingFailed` if the bytes are not a value of `version`, `.migrationFailed`, `.unsupportedVersion` and
+  /// `.invalidMigration`.
   public func value(
     from bytes: SecretBytes, version: Int, coder: any SecretCoder = StandardSecretCoder()
   ) throws(SecretError) -> Value? {
     try value(of: EncodedValue(secret: bytes, version: version), coder)
   }
 
-  /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value
-  /// of their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
+  /// Returns the value, converted to the current version. Throws `.decodingFailed` if the bytes are not a value of
+  /// their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
   func value(of stored: EncodedValue?, _ coder: any SecretCoder) throws(SecretError) -> Value? {
     let steps = try chain.get()
     guard let stored else { return nil }
@@ -84,7 +84,7 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   }
 }
 
-/// A value of some version. The struct keeps its type in a cast, where an optional would be unwrapped.
+/// A value of any version. The struct keeps the type of an optional, which a cast would unwrap.
 private struct Versioned<Value: Sendable>: Sendable {
   let value: Value
 }
@@ -92,7 +92,7 @@ private struct Versioned<Value: Sendable>: Sendable {
 private struct MigrationStep: Sendable {
   let from: any Sendable.Type
   let to: any Sendable.Type
-  /// Decodes a stored value of the type that the step begins with. `nil` if it is an encoded `nil`.
+  /// Decodes a stored value as the type ``from``. Returns `nil` for an encoded `nil`.
   let decode: @Sendable (EncodedValue, any SecretCoder) throws(SecretError) -> (any Sendable)?
   let convert: @Sendable (any Sendable) throws(SecretError) -> any Sendable
 
@@ -107,7 +107,7 @@ private struct MigrationStep: Sendable {
       do {
         if let value = value as? Versioned<From> { return Versioned(value: try body(value.value)) }
       } catch {
-        // Without the error of the step, which may quote the value.
+        // The error of the step is dropped, because it may quote the value.
       }
       throw SecretError(
         .migrationFailed,

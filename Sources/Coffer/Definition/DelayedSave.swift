@@ -18,12 +18,12 @@ final class DelayedSave: Sendable {
 
   var waiting: Waiting? { state.withLock { $0.waiting } }
 
-  /// Why the change could not be stored when it was last tried.
+  /// The error of the last attempt to store the change, or `nil` if that succeeded.
   var failure: SecretError? { state.withLock { $0.failure } }
 
   func put(_ value: EncodedValue?) { state.withLock { $0.waiting = Waiting(value) } }
 
-  /// Stores the change by `save` if there is one. It keeps waiting if `save` throws.
+  /// Stores the waiting change, if there is one, with `save`. The change keeps waiting if `save` throws.
   func flush(_ save: (EncodedValue?) throws(SecretError) -> Void) throws(SecretError) {
     try saving.withLock(timeout: ValueHub.timeout) { () throws(SecretError) in
       guard let waiting else { return }

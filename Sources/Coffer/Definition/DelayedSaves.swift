@@ -2,18 +2,18 @@ public import CofferCore
 internal import Glibc
 internal import Synchronization
 
-/// The changes of all values whose definition has a ``VaultStorable/saveDelay``, and that are not stored yet.
+/// The changes that wait for a ``VaultStorable/saveDelay`` and are not stored yet.
 public enum DelayedSaves {
-  /// Stores all of them now. Throws the first error after it has tried each; what could not be stored is tried again
-  /// later. Blocks as long as the backends do. Thread-safe.
+  /// Stores all of these changes now. Tries each of them, and then throws the first error. A change that could not be
+  /// stored is tried again later. Blocks as long as the backends do. Thread-safe.
   ///
-  /// Call it when the program ends in another way than by `exit` or the end of `main`: when a signal asks it to end,
-  /// but not in the function that `sigaction` calls, and before `_exit` and `execve`.
+  /// `exit` and the end of `main` do this by themselves. Call it before `_exit` and `execve`, and when a signal asks
+  /// the program to end, but not in the handler that `sigaction` installs.
   public static func flush() throws(SecretError) {
     if let error = DelayedSaveQueue.shared.flush().first { throw error }
   }
 
-  /// Stores all of them now. The wait blocks no task. Throws like the method without `async`.
+  /// Stores all of these changes now. The wait blocks no thread. Throws like the method without `async`.
   public static func flush() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try flush() }
   }
@@ -23,11 +23,11 @@ public enum DelayedSaves {
 final class DelayedSaveQueue: Sendable {
   static let shared = DelayedSaveQueue()
 
-  /// A hub, which is kept so that all objects of the value find the change, and its task.
+  /// A hub and its task. The hub is kept alive so that all objects of the value find the change.
   private typealias Entry = (hub: ValueHub, timer: Task<Void, Never>)
   private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
-  /// Stores the hub's change when its delay has passed since the first call.
+  /// Stores the hub's change after its delay, which begins at the first call.
   func add(_ hub: ValueHub, _ delayed: DelayedSave) {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     WaitingChanges.storeBeforeClose { backend throws(SecretError) in
@@ -47,9 +47,9 @@ final class DelayedSaveQueue: Sendable {
       do { try await Task.sleep(for: pause) } catch { return }
       await CallThreads.shared.run {
         do throws(SecretError) { try self.flush(hub) } catch {
-          // `lastError` of the values returns it. The change waits for another attempt.
+          // `lastError` of the values returns the error. The change waits for another attempt.
         }
-        // Another timer if the hub still has a change: a newer one, or one that could not be stored.
+        // A newer change, or one that could not be stored, needs another timer.
         self.entries.withLock { entries in
           guard let delay = hub.delayed?.delay else { return }
           entries[ObjectIdentifier(hub)]?.timer = self.timer(hub, after: max(delay, .seconds(1)))
@@ -61,13 +61,13 @@ final class DelayedSaveQueue: Sendable {
   func flush(_ hub: ValueHub) throws(SecretError) {
     try hub.flush()
     let ended = entries.withLock { entries in
-      // A change that was made during the save waits on.
+      // A change that was made during the save keeps waiting.
       hub.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil
     }
     ended?.timer.cancel()
   }
 
-  /// Tries to store each change of the hubs that satisfy the condition now, and returns the errors.
+  /// Tries to store the changes of all hubs that satisfy the condition, and returns the errors.
   func flush(_ isIncluded: (ValueHub) -> Bool = { _ in true }) -> [SecretError] {
     let hubs = entries.withLock { $0.values.map(\.hub) }.filter(isIncluded)
     var errors: [SecretError] = []
@@ -77,7 +77,7 @@ final class DelayedSaveQueue: Sendable {
     return errors
   }
 
-  /// Stores everything at the end of the process, and says what is lost.
+  /// Stores everything at the end of the process, and prints what is lost.
   private func finish() {
     for error in flush() {
       // A name may contain characters that control a terminal.

@@ -23,24 +23,23 @@ public import FoundationEssentials
 ///
 /// ## Versions
 ///
-/// The version of a stored value is the attribute `coffer.version` of its metadata, so that the bytes are those of the
-/// value alone, and other programs can read them. It is never guessed from the bytes. A secret without the attribute
-/// was stored before there were versions, and is the first version: another program may have stored it, too.
+/// The version of a stored value is the attribute `coffer.version` of its metadata. The bytes contain only the value,
+/// so that other programs can read them, and the version is never guessed from the bytes. A secret without the
+/// attribute is the first version: it was stored by another program, or before the definition had versions.
 ///
-/// A program that replaces the bytes and keeps the metadata, such as the tool, stores a value of the version that was
-/// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the
-/// first version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is
-/// stored. `secret info` prints the attribute.
+/// A program that replaces the bytes and keeps the metadata, such as the tool, does not change the version. In a
+/// keyring, a program can also remove the attribute, as `secret-tool store` does. The value then counts as the first
+/// version. If it does not decode as that version, reads throw `.decodingFailed` and change nothing, until a new value
+/// is stored. `secret info` prints the attribute.
 ///
-/// A value with steps is not stored in a backend that does not keep the attribute: a change throws `.unsupported`. If
-/// such a backend has no transactions, Coffer finds that out after the store, and puts the old value and its metadata
-/// back. A crash or a failure of the backend between the two leaves the new value, which is then read as one of the
-/// first version.
+/// In a backend that does not keep the attribute, a change of a value with steps throws `.unsupported`. If such a
+/// backend has no transactions, Coffer detects this only after the store, and then puts back the old value and its
+/// metadata. A crash or a failure between the two leaves the new value, which is then read as the first version.
 public protocol VaultStorable {
   /// The type of the value in its current version.
   associatedtype Value: Codable & Equatable & Sendable
 
-  /// The secret's account. It has no default: two types may have one name in different places of a program.
+  /// The secret's account. It has no default, because two types in a program may have the same name.
   static var key: String { get }
 
   /// The value that a read returns if nothing is stored. It is not stored itself.
@@ -58,7 +57,7 @@ public protocol VaultStorable {
 
   /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.
   ///
-  /// With a delay, the first change starts it, and all changes until its end are stored as one. Until then:
+  /// The first change starts the delay, and all changes until its end are stored as one. Until then:
   ///
   /// - The encoded value is in guarded memory, as `SecretBytes`: not encrypted, but locked and left out of core dumps.
   ///   It is wiped when it is stored.
@@ -66,21 +65,21 @@ public protocol VaultStorable {
   /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of
   ///   this process only. The conversion of an earlier version does not wait.
   ///
-  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` has the error, and
-  /// `flush()` stores at once and throws it. `close()` of the backend stores what waits for it. At `exit` and at the
-  /// end of `main`, Coffer stores the rest: it waits for the backends for at most ten seconds, and prints what it could
-  /// not store to the standard error.
+  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` is the error. `flush()`
+  /// tries again at once and throws. `close()` of the backend stores its waiting changes. At `exit` and at the end of
+  /// `main`, Coffer stores the rest: it waits for the backends for at most ten seconds, and prints what it could not
+  /// store to the standard error.
   ///
-  /// A process that a signal ends, that crashes or that calls `_exit` loses what was not stored: at most the changes of
+  /// A process that is ended by a signal, crashes or calls `_exit` loses what was not stored: at most the changes of
   /// the last `saveDelay`. A program that must lose nothing at a signal, such as a server, handles the signal and calls
   /// `DelayedSaves.flush()`.
   static var saveDelay: Duration { get }
 
-  /// The encoder of values that are stored as JSON. Text, data and the other types in the table of
-  /// ``StandardSecretCoder`` are not.
+  /// The encoder of values that are stored as JSON. Text, data and the other types that ``StandardSecretCoder`` names
+  /// are not stored as JSON.
   static var encoder: JSONEncoder { get }
 
-  /// The decoder of values of every version that are stored as JSON.
+  /// The decoder of values, of every version, that are stored as JSON.
   static var decoder: JSONDecoder { get }
 
   /// Registers the steps between the versions. The default registers none.
@@ -103,7 +102,7 @@ extension VaultStorable {
   /// An encoder with sorted keys.
   public static var encoder: JSONEncoder { StandardSecretCoder.jsonEncoder }
 
-  /// A decoder by Foundation's defaults.
+  /// A decoder with Foundation's defaults.
   public static var decoder: JSONDecoder { JSONDecoder() }
 
   /// Registers no step: the value has one version.

@@ -12,10 +12,10 @@ extension StoredValue {
   /// Creates the value of a definition. Reads nothing; the backend is chosen and opened at the first use.
   ///
   /// - A stored value of an earlier version is converted by the definition's steps when it is read, and its current
-  ///   form is stored in one step, which also changes the version. A change by another thread or process in that time
-  ///   is kept, and the read begins again; for other processes if the backend has transactions. If the value cannot be
-  ///   stored, for example on a read-only disk, the read returns it nevertheless, ``lastError`` is set, and the next
-  ///   read tries again.
+  ///   form is stored in one step, which also changes the version. If another thread changes the value in that time,
+  ///   its change is kept, and the read begins again. The same holds for other processes if the backend has
+  ///   transactions. If the current form cannot be stored, for example on a read-only disk, the read still returns the
+  ///   value, ``lastError`` is set, and the next read tries again.
   /// - A read throws `.migrationFailed` if a step fails, `.unsupportedVersion` if the value has a version that the
   ///   program does not read, and `.invalidMigration` if the definition's steps are not one chain, even if nothing is
   ///   stored. The stored value is unchanged.

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import Synchronization
 
 extension Store {
-  // Both forms are `async`, and the one that stores is preferred, so that top-level code gets it too.
+  // Both forms are `async`, and the compiler prefers the form that stores, even in top-level code.
 
   /// An operation that inserts an item when it runs.
   @_disfavoredOverload
@@ -25,24 +25,23 @@ extension Store {
   @_disfavoredOverload
   public func removeAll() async -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
 
-  /// Adds an item at the end, or replaces the item with its identifier, which keeps its place. Throws the backend's
-  /// errors, `.invalidIdentifier`, `.encodingFailed` and `.timedOut`; nothing is changed then if the backend has
-  /// transactions.
+  /// Replaces the item with the same identifier in its place, or adds the item at the end. Throws the backend's errors,
+  /// `.invalidIdentifier`, `.encodingFailed` and `.timedOut`, and then changes nothing if the backend has transactions.
   public func insert(_ item: Item) async throws { try await perform([.insert([item])]) }
 
-  /// Adds or replaces items in one step, as the method for one item does. Of several with one identifier, the last one
-  /// is stored.
+  /// Adds or replaces items in one step, as the method for one item does. Of several items with one identifier, the
+  /// last one is stored.
   public func insert(_ items: [Item]) async throws { try await perform([.insert(items)]) }
 
   /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
-  /// `.invalidIdentifier` and `.timedOut`; nothing is changed then if the backend has transactions.
+  /// `.invalidIdentifier` and `.timedOut`, and then changes nothing if the backend has transactions.
   public func remove(_ item: Item) async throws { try await perform([.remove([item])]) }
 
   /// Removes items in one step, as the method for one item does.
   public func remove(_ items: [Item]) async throws { try await perform([.remove(items)]) }
 
-  /// Removes all items, and no secret that does not decode as an item. Throws the backend's errors and `.timedOut`;
-  /// nothing is changed then if the backend has transactions.
+  /// Removes all items. A secret that does not decode as an item stays. Throws the backend's errors and `.timedOut`,
+  /// and then changes nothing if the backend has transactions.
   public func removeAll() async throws { try await perform([.removeAll]) }
 
   func perform(_ steps: [StoreOperation<Item>.Step]) async throws {
@@ -55,7 +54,7 @@ extension Store {
 
   private typealias Write = (identifier: SecretIdentifier, item: Item, secret: SecretBytes)
 
-  /// Without an entry, it is a removal.
+  /// A removal has no entry.
   private typealias Change = (identifier: SecretIdentifier, entry: StoreContents<Item>.Entry?)
 
   private func performNow(_ steps: [StoreOperation<Item>.Step]) throws(SecretError) {
@@ -102,15 +101,15 @@ extension Store {
     }
   }
 
-  /// Runs `body` in a transaction of the backend, whose changes this store does not read again. Without transactions, a
-  /// part of the changes may remain if `body` throws, so the store reads them.
+  /// Runs `body` in a transaction of the backend. The store need not read these changes again. Without transactions,
+  /// some changes may remain if `body` throws, so the store does read them.
   private func change<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
     let backend = try resolve()
     guard backend.features.contains(.transactions) else { return try backend.withTransaction(body) }
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
   }
 
-  /// Stores an item, and returns its entry. Its place is that of the item which it replaces, or one at the end.
+  /// Stores an item in the place of the item that it replaces, or else at the end, and returns its entry.
   private func store(
     _ write: Write, in transaction: any SecretTransaction
   ) throws(SecretError) -> StoreContents<Item>.Entry {
@@ -123,8 +122,8 @@ extension Store {
     return .init(key: StoreKey(order: order, identifier: write.identifier), item: write.item)
   }
 
-  /// Removes every secret of the service that is not known to be no item, also those of other processes that are not in
-  /// memory yet. Returns them with the items that are known, in their order.
+  /// Removes every secret of the service, except those that failed to decode as items. Returns the removed secrets:
+  /// first those in memory, in their order, and then those that other processes stored, without items.
   private func removeAll(
     in transaction: any SecretTransaction, after changes: [Change]
   ) throws(SecretError) -> [(identifier: SecretIdentifier, item: Item?)] {
@@ -142,7 +141,7 @@ extension Store {
     return removed
   }
 
-  /// The place after all known items, also if the clock went back.
+  /// The place after all known items, even if the clock was set back.
   private func nextOrder() -> String {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
     let text = state.withLock { state in

@@ -19,7 +19,7 @@ extension Store {
   func loadNow() throws(SecretError) {
     if state.withLock({ $0.isLoaded }) { return }
     let backend = try resolve()
-    // Before the load, so that every change after it is noticed.
+    // The watch begins before the load, so that it reports every change after the load.
     watch(backend)
     let contents = try read(backend)
     publish { state in
@@ -32,7 +32,7 @@ extension Store {
 
   func resolve() throws(SecretError) -> any SecretBackend { try (source ?? DefaultBackend.source).resolve() }
 
-  /// Reads one secret, or all of the service.
+  /// Reads one secret, or all secrets of the service.
   private func read(
     _ backend: any SecretBackend, only identifier: SecretIdentifier? = nil
   ) throws(SecretError) -> StoreContents<Item> {
@@ -51,13 +51,13 @@ extension Store {
     return StoreContents(entries, failures: failures)
   }
 
-  /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number,
-  /// and there must be room after it.
+  /// The highest place that this library may have given to an item, or 0. Larger numbers come from other programs and
+  /// do not count, because new items need places above the result.
   private static func lastOrder(of contents: StoreContents<Item>) -> Int64 {
     contents.entries.reversed().lazy.compactMap { Int64($0.key.order) }.first { $0 < .max / 2 } ?? 0
   }
 
-  /// Decodes one secret. Throws `.decodingFailed` if it is no item.
+  /// Decodes one secret. Throws `.decodingFailed` if it is not an item.
   private func entry(_ secret: Secret) throws(SecretError) -> StoreContents<Item>.Entry {
     do {
       return .init(
@@ -101,9 +101,9 @@ extension Store {
     }
   }
 
-  /// Makes memory what was found in the backend, and reports the difference.
+  /// Updates the items in memory to those found in the backend, and reports the differences.
   private func adopt(_ found: StoreContents<Item>, onlyAbout identifier: SecretIdentifier?) {
-    // Of all entries for a change of one, there would be a copy below.
+    // For one secret, only its entry: a second reference to all entries would make the changes below copy them.
     let known = state.withLock { state in identifier.map { state.contents.only($0) } ?? state.contents }
     let gone = known.entries.filter { found.entry($0.identifier) == nil }
     let new = found.entries.filter { entry in

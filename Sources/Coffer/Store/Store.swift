@@ -10,10 +10,10 @@ internal import Synchronization
 /// ```
 ///
 /// Each item is one secret, whose account is the item's identifier. The items are in the order of their first
-/// insertion, also after a restart. A change is stored first, then made in memory, and then reported to ``events`` and
+/// insertion, even after a restart. A change is stored first, then made in memory, and then reported to ``events`` and
 /// Observation. Changes by other processes are made in memory when the backend reports them. A secret that does not
-/// decode as an item is in ``failures``, stays stored, and hides no other. Without a backend in its scope, a store asks
-/// for ``DefaultBackend`` at each use, and keeps the items of each backend apart. Thread-safe.
+/// decode as an item is in ``failures``, and stays stored. Without a backend in its scope, a store asks for
+/// ``DefaultBackend`` at each use, and has separate items for each backend. Thread-safe.
 public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observable {
   struct State {
     var contents = StoreContents<Item>()
@@ -21,17 +21,17 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     var lastOrder: Int64 = 0
     var latestEvent = StoreEvent<Item>(operation: .initialized, items: [])
     var subscribers: [ObjectIdentifier: StreamBuffer<StoreEvent<Item>>] = [:]
-    /// Whether there is a change that Observation was not told of, and whether a thread tells it of one.
+    /// Whether Observation must still be notified of a change, and whether a thread is notifying it.
     var isChanged = false, isNotifying = false
     var watch: Task<Void, Never>?
-    /// For a store without a source, the store of the process's backend, and those of tasks, whose sources keep them.
+    /// For a store without a source: the stores of the process's backend and of tasks, whose sources keep them.
     var latest: Store?
     var ofTasks: [OfTask] = []
   }
   struct OfTask { weak var store: Store? }
 
   package let storage: SecretScope
-  /// The source of the items. `nil`: there is a store for each default backend.
+  /// The source of the items. `nil`: ``current(loading:)`` has a store for each default backend.
   let source: BackendSource?
   let coder: any SecretCoder
   let history: History
@@ -51,8 +51,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
 
   deinit { state.withLock { $0.watch?.cancel() } }
 
-  /// The store of the backend that is used now. `loading`: begins to load the items of a backend that was not used
-  /// before.
+  /// The store for the backend that is in use now. If `loading`, a new store begins to load its items.
   func current(loading: Bool = false) -> Store {
     if source != nil { return self }
     let source = DefaultBackend.source
@@ -78,8 +77,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   ///   - cacheIdentifier: The property that identifies an item: 1…1024 UTF-8 bytes without NUL.
   ///   - coder: The conversion between items and bytes.
   ///   - history: What becomes of earlier values in a backend that keeps them. By default, an item that is replaced or
-  ///     removed
-  ///     cannot be restored.
+  ///     removed cannot be restored.
   public convenience init(
     storage: SecretScope, cacheIdentifier: any KeyPath<Item, String> & Sendable,
     coder: any SecretCoder = StandardSecretCoder(), history: History = .none
@@ -117,8 +115,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     try await DefaultBackend.offPool { () throws(SecretError) in try store.loadIfNeeded() }
   }
 
-  /// A new stream of the latest event and each event after it. It stays with the backend with which it began, and keeps
-  /// the newest 100,000 items of events that were not read.
+  /// A new stream of the latest event and each event after it. The stream stays with the backend that is in use at its
+  /// creation. Of the unread events, it keeps the newest ones, with at most 100,000 items in total.
   public var events: AsyncStream<StoreEvent<Item>> {
     let (store, buffer) = (current(loading: true), StreamBuffer<StoreEvent<Item>>(limit: 100_000))
     let key = ObjectIdentifier(buffer)
@@ -130,8 +128,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     return buffer.stream { store.state.withLock { $0.subscribers[key] = nil } }
   }
 
-  /// Runs `body` with `order` held. Tells Observation of a change when the lock is free again, because an observer may
-  /// read the items at once, and may wait for another change. One thread at a time tells it.
+  /// Runs `body` with `order` held. Notifies Observation of a change after it has released the lock, because an
+  /// observer may read the items at once, and may wait for another change. One thread at a time notifies.
   func inOrder(_ body: () throws(SecretError) -> Void) throws(SecretError) {
     defer {
       while state.withLock({ state in

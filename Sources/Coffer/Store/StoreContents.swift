@@ -1,6 +1,6 @@
 internal import CofferCore
 
-/// Orders the items of a ``Store``.
+/// The key by which the items of a ``Store`` are sorted.
 struct StoreKey: Comparable {
   let order: String
   let identifier: SecretIdentifier
@@ -22,14 +22,14 @@ struct StoreContents<Item: Sendable & Equatable> {
   private(set) var entries: [Entry] = []
   /// The items of the entries, which are read more often than changed.
   private(set) var items: [Item] = []
-  /// The order of each entry. With its identifier, it tells the place of the entry.
+  /// The order of each entry. The order and the identifier determine the entry's place.
   private var orders: [SecretIdentifier: String] = [:]
-  /// The secrets that are no items, which are kept.
+  /// The secrets that do not decode as items. They stay stored.
   var failures: [SecretIdentifier: SecretError] = [:]
 
   init(_ entries: [Entry] = [], failures: [SecretIdentifier: SecretError] = [:]) {
     let keys = entries.map(\.key)
-    // The keys are sorted, because code that is generic over the items sorts slowly.
+    // Sorts by the keys alone: sorting the entries, which are generic, is slow.
     self.entries = keys.indices.sorted { keys[$0] < keys[$1] }.map { entries[$0] }
     self.failures = failures
     items = self.entries.map(\.item)
@@ -43,7 +43,7 @@ struct StoreContents<Item: Sendable & Equatable> {
     StoreContents([entry(identifier)].compactMap(\.self))
   }
 
-  /// Adds an entry at its place, or replaces the entry with its identifier.
+  /// Adds an entry at its place, or replaces the entry with the same identifier.
   mutating func put(_ entry: Entry) {
     failures[entry.identifier] = nil
     if let index = index(entry.identifier) {
@@ -54,7 +54,7 @@ struct StoreContents<Item: Sendable & Equatable> {
       }
       remove([entry.identifier])
     }
-    // Nearly always at the end.
+    // A new entry nearly always belongs at the end.
     let isLast = entries.last.map { $0.key < entry.key } ?? true
     let place = isLast ? entries.count : place(entry.key)
     entries.insert(entry, at: place)
@@ -65,7 +65,7 @@ struct StoreContents<Item: Sendable & Equatable> {
   mutating func remove(_ identifiers: Set<SecretIdentifier>) {
     for identifier in identifiers { failures[identifier] = nil }
     let found = identifiers.compactMap { index($0) }
-    // Each removal of one moves the entries after it.
+    // Each single removal moves the entries after it.
     if found.count < 8 {
       for index in found.sorted(by: >) {
         entries.remove(at: index)

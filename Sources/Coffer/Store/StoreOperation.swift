@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// Changes to a ``Store`` that are made together: nothing happens until `run()`, and it happens once, in one
-/// transaction.
+/// Changes to a ``Store`` that `run()` makes together, once, in one transaction.
 ///
 /// ```swift
 /// try await store.removeAll().insert(fresh).run()
@@ -20,23 +19,23 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
 
   init(_ store: Store<Item>, _ steps: [Step]) { (self.store, self.steps) = (store, steps) }
 
-  /// The same operation, and then the insertion of an item.
+  /// Returns this operation followed by the insertion of an item.
   public func insert(_ item: Item) -> StoreOperation { insert([item]) }
 
-  /// The same operation, and then the insertion of items.
+  /// Returns this operation followed by the insertion of items.
   public func insert(_ items: [Item]) -> StoreOperation { StoreOperation(store, steps + [.insert(items)]) }
 
-  /// The same operation, and then the removal of an item.
+  /// Returns this operation followed by the removal of an item.
   public func remove(_ item: Item) -> StoreOperation { remove([item]) }
 
-  /// The same operation, and then the removal of items.
+  /// Returns this operation followed by the removal of items.
   public func remove(_ items: [Item]) -> StoreOperation { StoreOperation(store, steps + [.remove(items)]) }
 
-  /// The same operation, and then the removal of all items.
+  /// Returns this operation followed by the removal of all items.
   public func removeAll() -> StoreOperation { StoreOperation(store, steps + [.removeAll]) }
 
-  /// Makes the changes, on another thread. Does nothing if the operation has run. Throws the errors of the backend, and
-  /// then nothing is changed if the backend has transactions; the operation can run again.
+  /// Makes the changes, on another thread. Does nothing if the operation has run before. Throws the errors of the
+  /// backend. The operation can then run again, and nothing is changed if the backend has transactions.
   public func run() async throws {
     if progress.hasRun.exchange(true, ordering: .acquiringAndReleasing) { return }
     do {

@@ -1,4 +1,4 @@
-/// The items of a ``Store`` as an array that can be read only. `$notes` is the store.
+/// The items of a ``Store`` as a read-only array. `$notes` is the store.
 ///
 /// ```swift
 /// @Stored var notes: [Note]

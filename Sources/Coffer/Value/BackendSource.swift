@@ -14,8 +14,8 @@ package final class BackendSource: Sendable {
   /// The hubs and caches that are kept until ``releaseKept()``. `nil` afterwards.
   private let kept = Mutex<[ObjectIdentifier: any AnyObject & Sendable]?>([:])
 
-  /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside: a
-  /// vault is created, or a keyring starts.
+  /// `choose` is called at each use until it succeeds, because the cause of a failure may go away: a vault is created,
+  /// or a keyring starts.
   package init(
     retryPause: Duration = .seconds(2),
     _ choose: @escaping @Sendable () throws(SecretError) -> any SecretBackend
@@ -41,7 +41,7 @@ package final class BackendSource: Sendable {
     }
   }
 
-  /// Keeps a hub or a cache, which owns this source, until ``releaseKept()``. Returns `false` after that.
+  /// Keeps a hub or a cache, which owns this source, alive until ``releaseKept()``. Returns `false` afterwards.
   func keep(_ object: some AnyObject & Sendable) -> Bool {
     kept.withLock { kept in
       kept?[ObjectIdentifier(object)] = object

@@ -2,17 +2,17 @@ internal import CofferConfiguration
 public import CofferCore
 internal import Synchronization
 
-/// The backend of values that are made without one: one object for the whole process.
+/// The backend of values that are created without a backend: one object for the whole process.
 ///
-/// It is the one that `BackendConfiguration` chooses, at its first use. A program can replace it for the process, and a
-/// test for a task and its child tasks. A value asks for it at each use, so that values of global constants follow a
+/// `BackendConfiguration` chooses the backend at the first use. A program can replace it for the process, and a test
+/// for a task and its child tasks. A value asks for the backend at each use, so a value in a global constant follows a
 /// replacement too. Thread-safe.
 public enum DefaultBackend {
   @TaskLocal static var ofTask: BackendSource?
   private static let replacement = Mutex<BackendSource?>(nil)
   private static let isOnlyInScopes = Atomic(false)
 
-  /// The backend by the environment and the configuration file.
+  /// The backend that the environment and the configuration file name.
   static let configured = BackendSource { () throws(SecretError) in
     try BackendConfiguration.current().backend()
   }
@@ -38,7 +38,7 @@ public enum DefaultBackend {
   /// Throws `.noBackend` and `.configuration` if the configuration names none.
   public static func current() throws(SecretError) -> any SecretBackend { try source.resolve() }
 
-  /// Returns the same on a thread for blocking calls, because the first use may wait for the session bus.
+  /// Returns that backend. Runs on a thread for blocking calls, because the first use may wait for the session bus.
   public static func current() async throws(SecretError) -> any SecretBackend {
     try await offPool { () throws(SecretError) in try source.resolve() }
   }
@@ -76,7 +76,7 @@ public enum DefaultBackend {
   /// person who runs the tests.
   ///
   /// From the first call until the process ends, code outside of a scope has no default backend: each use throws
-  /// `.noBackend`. It has one again if the program calls ``replace(with:)``, or if `COFFER_BACKEND` names one.
+  /// `.noBackend`, unless the program calls ``replace(with:)`` or `COFFER_BACKEND` names a backend.
   public static func withOnly<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     isOnlyInScopes.store(true, ordering: .releasing)
     return try with(backend, operation: operation)

@@ -1,6 +1,6 @@
 public import CofferCore
 
-/// A stored value that can be changed in place: what the methods for properties, flags, arrays and dictionaries need.
+/// A stored value that can be changed in place, with methods for properties, flags, arrays and dictionaries.
 ///
 /// Each method reads, changes and stores the value in one step for the threads of this process, and for other processes
 /// if the backend has transactions. If the value cannot be read or decoded, the method throws and stores nothing.

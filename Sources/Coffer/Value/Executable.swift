@@ -9,10 +9,10 @@ enum Executable {
     return name(link: count > 0 ? String(decoding: link, as: UTF8.self) : nil, CommandLine.arguments.first)
   }
 
-  /// The name by the kernel's link to the executable, or by the program's first argument.
+  /// The name in the kernel's link to the executable, or else in the program's first argument.
   static func name(link: String?, _ argument: String?) -> String {
     var path = link ?? argument ?? ""
-    // The kernel adds this when the file was replaced, for example by an upgrade of a running program.
+    // The kernel adds this suffix when the file was replaced, for example by an upgrade of a running program.
     if path.hasSuffix(" (deleted)") { path.removeLast(" (deleted)".count) }
     let name = path.split(separator: "/").last.map(String.init) ?? ""
     return name.isEmpty ? "swift" : name

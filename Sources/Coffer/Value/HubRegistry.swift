@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The hubs that exist: one for each backend, identifier and form of a value. Thread-safe.
 final class HubRegistry: Sendable {
-  /// The registry of the process, because values with one key share a hub wherever they were made.
+  /// The registry of the process. Values with the same key share a hub, wherever they were created.
   static let shared = HubRegistry()
 
   struct Key: Hashable {
@@ -20,7 +20,7 @@ final class HubRegistry: Sendable {
     for identifier: SecretIdentifier, source: BackendSource, form: ValueHub.Form = ValueHub.Form()
   ) -> ValueHub {
     var source = source
-    // The backend that the process uses by default may also be given: it is one backend with one hub.
+    // The default backend of the process can be given explicitly too. Both ways must lead to one hub.
     if let given = source.given, DefaultBackend.configured.backend === given {
       source = DefaultBackend.configured
     }

@@ -1,7 +1,7 @@
 internal import CofferCore
 
-/// `Optional`, as a value's type that is flattened at run time: the coder sees the wrapped type only, and `nil` is an
-/// absent secret.
+/// `Optional` as the type of a value. It is flattened at run time: the coder sees only the wrapped type, and `nil` is
+/// an absent secret.
 protocol OptionalValue {
   /// Decodes the wrapped type. Returns `nil` if the bytes are an encoded `nil`.
   static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self?
@@ -24,7 +24,7 @@ extension Optional: OptionalValue where Wrapped: Codable {
     do {
       return try coder.decodeFlattened(Wrapped.self, from: secret).map { .some($0) }
     } catch {
-      // The JSON text `null`, which another program may have stored. The standard coder comes here itself.
+      // Another program may have stored the JSON text `null`. The standard coder would call this method again.
       if coder is StandardSecretCoder {
         if secret.isEqual(to: SecretBytes("null")) { return nil }
       } else if case .none = try coder.decode(Self.self, from: secret) {
@@ -43,7 +43,7 @@ extension Optional: OptionalValue where Wrapped: Codable {
 extension SecretCoder {
   /// Encodes `value`, or the value that it wraps. Returns `nil` if `value` is an optional without a value.
   func encodeFlattened<Value: Encodable>(_ value: Value) throws -> SecretBytes? {
-    // By the type, because a cast of the value would unwrap it.
+    // Asks the type, because a cast of the value would unwrap it.
     if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
       return try optional.encoded(by: self)
     }
@@ -59,8 +59,8 @@ extension SecretCoder {
     return value as? Value
   }
 
-  /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error,
-  /// which quotes the value.
+  /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed`. The coder's error is
+  /// dropped, because it quotes the value.
   func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: EncodedValue) throws(SecretError)
     -> Value?
   {

@@ -6,13 +6,13 @@ internal import FoundationEssentials
 enum PlainText {
   static func isText(_ type: any Any.Type) -> Bool {
     if type == String.self || type == URL.self || type == UUID.self || type == Date.self { return true }
-    // The first cast is cheap, and refuses nearly every type.
+    // The first cast is cheap, and fails for nearly every type.
     return type is any RawRepresentable.Type && type is any RawRepresentable<String>.Type
   }
 
   /// The text of a value, or `nil` if its type is not stored as text.
   static func text<Value>(of value: Value) throws(SecretError) -> String? {
-    // By the type, because a cast can change it.
+    // Asks the type, because a cast of the value can change it.
     if !isText(Value.self) { return nil }
     switch value {
     case let text as String: return text
@@ -24,7 +24,7 @@ enum PlainText {
     }
   }
 
-  /// The value that `text` is the text of. Throws `.decodingFailed`.
+  /// Returns the value of `type` that `text` stands for. Throws `.decodingFailed`.
   static func value<Value>(of type: Value.Type, in text: String) throws(SecretError) -> Value {
     let value: Any? =
       switch type {
@@ -64,7 +64,7 @@ enum DateText {
     return text
   }
 
-  /// A fraction of 1 as decimal digits, or `nil` if it is rounded to 1.
+  /// Returns a fraction below 1 as decimal digits, or `nil` if it is rounded to 1.
   private static func decimals(_ fraction: Double, _ digits: Int) -> String? {
     var scale = 1.0
     for _ in 0..<digits { scale *= 10 }
@@ -82,7 +82,7 @@ enum DateText {
       && digits.allSatisfy { $0.isASCII && $0.isNumber }
   }
 
-  /// The date that ISO 8601 text or a number of seconds since 1970 names.
+  /// Returns the date in `text`, which is ISO 8601 or a number of seconds since 1970.
   static func date(in text: String) -> Date? {
     if !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) || $0 == 45 || $0 == 46 }),
       let seconds = Double(text)

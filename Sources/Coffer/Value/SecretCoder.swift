@@ -9,11 +9,11 @@ public protocol SecretCoder: Sendable {
   /// Returns the bytes to store for `value`. Throws if it cannot be encoded.
   func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes
 
-  /// Returns the value of the type `type` that `secret` encodes. Throws if the bytes encode no such value.
+  /// Returns the value of the type `type` that `secret` encodes. Throws if the bytes do not encode such a value.
   func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value
 }
 
-/// The coder of values that are made without one: text where a shell would write text, and JSON otherwise.
+/// The coder of values that are created without a coder. It writes text where a shell would, and JSON otherwise.
 ///
 /// | Type | Bytes |
 /// |---|---|
@@ -37,7 +37,7 @@ public struct StandardSecretCoder: SecretCoder {
   public init() { self = Self.standard }
   private static let standard = StandardSecretCoder(encoder: jsonEncoder, decoder: JSONDecoder())
 
-  /// Creates a coder that writes and reads JSON by other rules.
+  /// Creates a coder with other settings for JSON.
   init(encoder: JSONEncoder, decoder: JSONDecoder) { (self.encoder, self.decoder) = (encoder, decoder) }
 
   static var jsonEncoder: JSONEncoder {
@@ -49,7 +49,7 @@ public struct StandardSecretCoder: SecretCoder {
   /// Returns the bytes to store for `value`. Throws the errors of `JSONEncoder`, and `SecretError` for a `Date` outside
   /// the years 1 to 9999.
   public func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes {
-    // By the type, because an empty array of any type can be cast to an empty array of bytes.
+    // Asks the type, because an empty array of any type can be cast to an empty array of bytes.
     if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return SecretBytes(bytes) }
     if Value.self == Data.self, let data = value as? Data { return Self.secret(data) }
     if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
@@ -62,7 +62,7 @@ public struct StandardSecretCoder: SecretCoder {
   }
 
   /// Returns the value that `secret` encodes. Throws the errors of `JSONDecoder`, and `SecretError` if the text is not
-  /// UTF-8 or no text of that type.
+  /// UTF-8 or not a text of that type.
   public func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value {
     if let optional = type as? any OptionalValue.Type,
       let value = try optional.decodedOrNil(from: secret, by: self) as? Value
@@ -74,7 +74,7 @@ public struct StandardSecretCoder: SecretCoder {
       try bytes.withUnsafeBytes { bytes in
         if Value.self == [UInt8].self, let array = [UInt8](bytes) as? Value { return array }
         if Value.self == Data.self, let data = Data(bytes) as? Value { return data }
-        // Without a copy, which would stay in memory.
+        // Does not copy the bytes, because a copy would stay in memory.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return try decoder.decode(type, from: Data())
         }

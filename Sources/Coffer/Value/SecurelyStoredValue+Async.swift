@@ -60,10 +60,10 @@ extension SecurelyStoredValue {
 extension SecurelyStoredValue {
   /// Runs `body` while no other thread or process has the lease of this value.
   ///
-  /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the
-  /// value. Read the value inside `body`, because another program may have changed it during the wait. Throws what
+  /// A lease is a lock between programs that all ask for it. It does not prevent any program from reading or storing
+  /// the value. Read the value inside `body`, because another program may have changed it during the wait. Throws what
   /// `body` throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no
-  /// leases. Those of this package have.
+  /// leases. All backends of this package have them.
   @_disfavoredOverload
   public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
     let (backend, identifier) = try content.place()
@@ -92,8 +92,8 @@ extension SecurelyStoredValue {
   /// }
   /// ```
   ///
-  /// The others wait for up to `timeout`, and then get the new value. A value that is not there is not fresh. Throws
-  /// like `withLease` and what `refresh` throws; the old value then stays.
+  /// The others wait for up to `timeout`, and then get the new value. An absent value is not fresh. Throws like
+  /// `withLease` and what `refresh` throws; the old value then stays.
   public func refreshed(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     unless isFresh: (Value) -> Bool, by refresh: (Value?) async throws -> Value

@@ -43,11 +43,9 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
   ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
   ///   - label: A name for people, which is stored with the value. A label that the secret already has stays, because a
-  ///     person
-  ///     may have changed it.
+  ///     person may have changed it.
   ///   - history: What becomes of earlier values in a backend that keeps them. By default, a value that is replaced or
-  ///     removed
-  ///     cannot be restored: history is for values that people store.
+  ///     removed cannot be restored: history is for values that people store.
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public init(
@@ -109,7 +107,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   }
 
   /// Stores the value in one durable step, and replaces any existing value, even one that does not decode. `nil`
-  /// removes the value. `expires` is when the value expires; that of the value before it does not stay.
+  /// removes the value. `expires` is the time at which the value expires. The old value's expiry is dropped.
   ///
   /// Throws the backend's errors, and `.encodingFailed`. The existing value then stays.
   public func set(_ value: Value?, expires: Date? = nil) throws(SecretError) {
@@ -129,8 +127,8 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   @discardableResult
   public func remove() throws(SecretError) -> Bool { try content.set(nil) }
 
-  /// Removes the value with its earlier versions, which a vault erases from its file at once. Returns `false` if the
-  /// backend has nothing of it. Copies and snapshots of the file keep what they have. Throws the backend's errors.
+  /// Removes the value with its earlier versions, which a vault erases from its file at once. Returns `false` if there
+  /// is no version. Copies and snapshots of the file may still contain the values. Throws the backend's errors.
   @discardableResult
   public func erase() throws(SecretError) -> Bool { try content.erase() }
 
@@ -151,14 +149,14 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// ```
   ///
   /// `change` gets the value, or `nil` if there is none, and may set it to `nil` to remove it. It runs without a lock,
-  /// and runs again if another thread or process has changed the value meanwhile. If it throws, or leaves the value as
-  /// it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000
-  /// attempts. The change is one step for other processes if the backend has transactions.
+  /// and runs again if another thread or process has changed the value in that time. If it throws, or leaves the value
+  /// as it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after
+  /// 1000 attempts. The change is one step for other processes if the backend has transactions.
   public func update<R>(_ change: (inout Value?) throws -> R) throws -> R {
     try content.edit(change).get()
   }
 
-  /// Changes the value, for the methods of every ``EditableValue``. Throws the errors of `get()` and of `set(_:)`, and
+  /// Changes the value. The methods of ``EditableValue`` call this. Throws the errors of `get()` and of `set(_:)`, and
   /// `.conflict` after 1000 attempts.
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit { (value: inout Value?) throws(Never) -> R in change(&value) }.get()
@@ -167,10 +165,10 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// A new stream of the current value and each change after it, made by this process or another one.
   ///
   /// The call reads the current value, and blocks like `get()`. Each stream yields every change that is made through
-  /// this backend object. Changes by other processes or through other backend objects are seen when the backend looks,
-  /// so that several of them can be one. A change in a locked keyring is yielded when the keyring is unlocked; the
-  /// stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil` and
-  /// ``lastError`` is set. If no backend can be chosen yet, the stream yields the value as soon as one can be.
+  /// this backend object. Changes by other processes or through other backend objects are seen when the backend checks
+  /// for them, so several can be reported as one. A change in a locked keyring is yielded when the keyring is unlocked;
+  /// the stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil`
+  /// and ``lastError`` is set. If no backend can be chosen yet, the stream yields the value as soon as one can be.
   ///
   /// Values that were not consumed yet are kept in guarded memory: at most 4096 values, and at most 1 MiB together, but
   /// always the newest. Older ones are dropped.

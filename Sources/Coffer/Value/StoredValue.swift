@@ -14,7 +14,7 @@ public import Observation
 /// The default is what a read returns if nothing is stored. It is not stored itself. A type that is not `Codable` does
 /// not compile. An optional value needs no default, and storing `nil` deletes it.
 ///
-/// Like ``SecurelyStoredValue``, it reads through to the backend, may be used by any thread and actor, notifies
+/// Like ``SecurelyStoredValue``, it asks the backend at each read, may be used by any thread and actor, notifies
 /// Observation, and has `async` overloads of its methods.
 @propertyWrapper
 public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
@@ -71,7 +71,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public var projectedValue: StoredValue<Value> { self }
 
   /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a
-  /// delayed change. `nil` if they succeeded.
+  /// delayed change. `nil` if both succeeded.
   public var lastError: SecretError? { content.lastError }
 
   /// Returns the value, or the default if nothing is stored. Throws the backend's errors, and `.decodingFailed` if the
@@ -96,7 +96,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
     try content.update(fallback: defaultValue, change).get()
   }
 
-  /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
+  /// Changes the value. The methods of ``EditableValue`` call this. `change` gets the default if nothing is stored.
   /// Throws the errors of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }

@@ -2,7 +2,7 @@ internal import CofferCore
 internal import FoundationEssentials
 internal import Synchronization
 
-/// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
+/// The stored value behind each property wrapper: one secret, decoded and encoded. Thread-safe.
 final class TypedValue<Value: Sendable>: Sendable {
   /// How a value becomes a secret and back. `nil` is an absent secret.
   struct Coding: Sendable {
@@ -68,15 +68,15 @@ final class TypedValue<Value: Sendable>: Sendable {
     return current.value
   }
 
-  /// What was read, and its value.
+  /// A stored value and its decoded form.
   private struct Current {
     let stored: EncodedValue?
     let value: Value?
-    /// Why the current form of a value of an earlier version could not be stored.
+    /// The error if the current form of a value of an earlier version could not be stored.
     var writeFailure: SecretError?
   }
 
-  /// Reads the value. One of an earlier version is replaced by its current form, unless the store cannot be written.
+  /// Reads the value. Stores the current form of a value of an earlier version, unless the store cannot be written.
   private func readCurrent(_ hub: ValueHub) throws(SecretError) -> Current {
     for _ in 0..<1000 {
       let stored = try hub.read()
@@ -98,12 +98,13 @@ final class TypedValue<Value: Sendable>: Sendable {
     throw Self.tooManyConflicts
   }
 
-  /// The value for a property, whose reader gets `nil` for every failure.
+  /// The value for a property. `nil` after every failure.
   func getOrNil() -> Value? {
     do throws(SecretError) {
       return try get()
     } catch {
-      // The value exists, so that a program that goes on would lose it. `lastError` says so in release builds.
+      // The value exists: a program that takes `nil` for “no value” would overwrite it. `lastError` is set in release
+      // builds.
       assert(
         error.code != .conflict,
         "A stored property was read inside a transaction of its own backend. Use the transaction.")
@@ -173,7 +174,7 @@ final class TypedValue<Value: Sendable>: Sendable {
       guard try stored.version == definition.version() else { return false }
       return try coding.decode(stored).map { definition.isSame($0, value) } ?? false
     } catch {
-      // What does not decode is replaced.
+      // A stored value that does not decode is replaced.
       return false
     }
   }
@@ -190,7 +191,7 @@ final class TypedValue<Value: Sendable>: Sendable {
   }
 
   /// Changes the value by `change` and returns its result. `change` runs without a lock, and again if another thread or
-  /// process has changed the value meanwhile. It gets `fallback` if there is no value. Stores nothing if the encoded
+  /// process has changed the value in that time. It gets `fallback` if there is no value. Stores nothing if the encoded
   /// value stays the same, or if `change` throws.
   func edit<R, E: Error>(
     fallback: Value? = nil, _ change: (inout Value?) throws(E) -> R
@@ -241,7 +242,7 @@ final class TypedValue<Value: Sendable>: Sendable {
     return (try hub.source.resolve(), hub.identifier)
   }
 
-  /// The error for a value that must be there and is not.
+  /// The error for a required value that is missing.
   func missing() throws(SecretError) -> SecretError {
     let identifier = try identifier.get()
     return SecretError(
@@ -260,13 +261,13 @@ final class TypedValue<Value: Sendable>: Sendable {
       guard let secret = try coding.encode(value) else { return nil }
       return EncodedValue(secret: secret, version: version, label: label, expires: expires)
     } catch {
-      // Without the coder's error, which quotes the value.
+      // The coder's error is dropped, because it quotes the value.
       throw SecretError(
         .encodingFailed, "The value could not be encoded.", advice: "Check the encode(to:) of its type.")
     }
   }
 
-  /// Runs `body`, and sets ``lastError`` to its error, with the identifier of the secret, or to `nil`.
+  /// Runs `body`. Sets ``lastError`` to its error, with the identifier of the secret, or to `nil`.
   private func recordingError<R>(_ body: (ValueHub) throws(SecretError) -> R) throws(SecretError) -> R {
     do throws(SecretError) {
       let hub = try hub()
@@ -283,7 +284,7 @@ final class TypedValue<Value: Sendable>: Sendable {
 }
 
 extension TypedValue.Coding where Value: Codable {
-  /// The coding by `coder`, with steps from earlier versions.
+  /// Codes with `coder`, and converts values of earlier versions.
   init(_ coder: any SecretCoder, _ versions: DataMigrator<Value> = DataMigrator { _ in }) {
     encode = { value in try coder.encodeFlattened(value) }
     decode = { stored throws(SecretError) in try versions.value(of: stored, coder) }

@@ -6,7 +6,7 @@ struct EncodedValue: Sendable {
   let secret: SecretBytes
   /// `nil` for a value without versions.
   let version: Int?
-  /// The label of a secret that has none, and the expiry of the value. They are not read.
+  /// The label for a secret that has none, and the expiry of the value. A read does not set them.
   var label: String?
   var expires: Date?
 }
@@ -14,7 +14,7 @@ struct EncodedValue: Sendable {
 /// What the backend must contain for a value to be saved.
 enum SaveExpectation: Sendable {
   case anything
-  /// The value with that summary, or none if it is `nil`.
+  /// The value with this summary, or no value if it is `nil`.
   case only(ValueHub.Summary?)
 }
 
@@ -27,13 +27,13 @@ enum SaveResult: Sendable {
 }
 
 extension ValueHub {
-  /// What is remembered of a value to detect changes. It reveals nothing of the value.
+  /// A summary of a value, by which changes are detected. It reveals nothing about the value.
   struct Summary: Hashable, Sendable {
     let fingerprint: SecretFingerprint
     let version: Int?
   }
 
-  /// The attribute of the secret's metadata that is the version of the bytes, as a decimal number.
+  /// The attribute of the secret's metadata with the version of the bytes, as a decimal number.
   static var versionAttribute: String { "coffer.version" }
 
   /// Returns the value, or `nil` if there is none. Without `mayPrompt`, a backend that would need a prompt throws
@@ -64,7 +64,7 @@ extension ValueHub {
     return version
   }
 
-  /// Stores the value, or removes it if it is `nil`: in one durable step now, or later if the form has a delay.
+  /// Stores the value, or removes it if `value` is `nil`: in one durable step now, or later if the form has a delay.
   ///
   /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
   /// processes if the backend has transactions.
@@ -74,7 +74,7 @@ extension ValueHub {
     }
     var current: EncodedValue?
     do throws(SecretError) {
-      // A store that cannot be reached is reported now, and not only when the change is stored.
+      // An unreachable store is reported now, and not only when the change is stored.
       current = try load(mayPrompt: true)
     } catch {
       guard case .anything = expectation, error.code == .unsupportedVersion else { throw error }
@@ -85,8 +85,8 @@ extension ValueHub {
     return .saved
   }
 
-  /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore
-  /// does not wait.
+  /// Whether the change replaces a value of an earlier version. Such a change is compared with the stored value, and
+  /// therefore does not wait.
   private func isMigration(to value: EncodedValue?, over expectation: SaveExpectation) -> Bool {
     guard case .only(let expected?) = expectation else { return false }
     return expected.version != value?.version && delayed?.waiting == nil
@@ -123,7 +123,7 @@ extension ValueHub {
   }
 
   /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the
-  /// value would be read as one of the first version. Without a transaction, what was there is put back.
+  /// value would be read as the first version. Without a transaction, the old secret is then put back.
   private func put(
     _ value: EncodedValue, _ transaction: any SecretTransaction, in backend: any SecretBackend
   ) throws(SecretError) {
@@ -147,7 +147,7 @@ extension ValueHub {
       advice: "Use a store that keeps attributes, such as a vault.")
   }
 
-  /// The metadata of the secret with the value. Its expiry is that of this value.
+  /// The metadata to store with the value, with the expiry of this value.
   private func metadata(for value: EncodedValue, _ existing: SecretMetadata?) -> SecretMetadata {
     var metadata = existing ?? SecretMetadata()
     // A person may have changed the label.

@@ -23,8 +23,8 @@ extension ValueHub {
     }
   }
 
-  /// Reads the value again after each change that the hub has not made. Without a stream of changes, asks the store for
-  /// one after each pause. The task does not keep the hub.
+  /// Starts a task that reads the value again after each change that the hub has not made. Without a stream of changes,
+  /// the task asks the store for one after each pause. It does not keep the hub alive.
   private func follow(_ changes: AsyncStream<SecretChange>?) {
     let (pause, identifier, own) = (source.retryPause, identifier, ObjectIdentifier(self))
     let task = Task { [weak self] in

@@ -21,7 +21,7 @@ final class ValueHub: Sendable, Observable {
     var history = History.none
   }
 
-  /// A reading, and the subscribers at the time of its publication. Later ones have begun with a newer reading.
+  /// A reading, and the subscribers at the time of its publication. Later subscribers have begun with a newer reading.
   typealias Publication = (reading: Reading, subscribers: [StreamBuffer<Reading>])
 
   struct State {
@@ -29,15 +29,15 @@ final class ValueHub: Sendable, Observable {
     var lastPublished: Result<Summary?, SecretError>?
     /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
-    /// Whether a client's read failed without a publication. The next successful read must be published even if the
-    /// value did not change.
+    /// Whether a client's read failed and the failure was not published. The next successful read must be published
+    /// even if the value did not change.
     var hasFailed = false
     var subscribers: [ObjectIdentifier: StreamBuffer<Reading>] = [:]
     /// The number of streams that are being made.
     var newSubscribers = 0
     var outbox: [Publication] = []
     var isDelivering = false
-    /// Why the backend cannot keep the current form of a value of an earlier version. No read tries it again.
+    /// The error of a backend that cannot keep the current form of a value of an earlier version. No read tries again.
     var refusal: SecretError?
     /// Whether Observation has recorded a read.
     var isTracked = false
@@ -61,7 +61,7 @@ final class ValueHub: Sendable, Observable {
 
   /// The longest wait for another thread's write, during which a keyring may be showing a prompt.
   static var timeout: Duration { .seconds(120) }
-  /// The bytes of values that a stream keeps if nobody reads it.
+  /// The bytes of values that an unread stream keeps.
   private static var bufferLimit: Int { 1 << 20 }
 
   /// Creates the hub of a secret. `onRelease` is called by `deinit`.
@@ -174,7 +174,7 @@ final class ValueHub: Sendable, Observable {
     }
   }
 
-  /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
+  /// Stores the value and publishes it. For `nil`, removes the value, and publishes its absence unless that was
   /// published last.
   @discardableResult
   func save(
@@ -194,8 +194,8 @@ final class ValueHub: Sendable, Observable {
     }
   }
 
-  /// Removes the value with its earlier versions, and publishes that it is absent. A change that waits is stored first.
-  /// Returns whether there was something.
+  /// Removes the value with its earlier versions, and publishes that it is absent. A waiting change is stored first.
+  /// Returns whether the backend had a version of the value.
   func erase() throws(SecretError) -> Bool {
     try inOrder { () throws(SecretError) in
       try flush()
@@ -230,7 +230,7 @@ final class ValueHub: Sendable, Observable {
     }
   }
 
-  /// Publishes the reading if it differs from the last one. Call it as ``publish(_:)``.
+  /// Publishes the reading if it differs from the last one. Call it in ``inOrder(_:)``.
   func publishIfChanged(to reading: Reading) {
     let new = summary(of: reading)
     let isChanged = state.withLock { state in
