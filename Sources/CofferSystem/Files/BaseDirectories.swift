@@ -1,7 +1,7 @@
 package import CofferCore
 internal import Glibc
 
-/// The directories of the XDG Base Directory Specification, by a given environment.
+/// The directories of the XDG Base Directory Specification in a given environment.
 package struct BaseDirectories: Sendable {
   /// A base directory, named by its variable.
   package enum Kind: String, Sendable, CaseIterable {
@@ -9,7 +9,7 @@ package struct BaseDirectories: Sendable {
     case configuration = "XDG_CONFIG_HOME"
     case state = "XDG_STATE_HOME"
 
-    /// The place in the home directory if the variable is unset.
+    /// The path in the home directory if the variable is unset.
     fileprivate var fallback: String {
       switch self {
       case .data: ".local/share"
@@ -23,8 +23,8 @@ package struct BaseDirectories: Sendable {
   private let user: uid_t
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
   package private(set) var home: String?
-  /// The results of ``given(_:)`` for `HOME` and each kind. They are kept, because root examines every directory of a
-  /// path.
+  /// The results of ``given(_:)`` for `HOME` and each kind. They are kept, because for root each check examines every
+  /// directory of the path.
   private var judged: [String: String?] = [:]
 
   /// `environment` returns the value of a variable. `user` is the effective user.
@@ -35,9 +35,9 @@ package struct BaseDirectories: Sendable {
     home = given("HOME") ?? Self.listedHome(of: user)
   }
 
-  /// The absolute path in a variable, which root does not use in the hands of another user: `su` and sudo may keep the
-  /// variable, and that user could put links there, and could not write to what root creates. Nor does root use a home
-  /// directory in which everybody can make a `.config`, such as /tmp.
+  /// The absolute path in a variable, or `nil` if it cannot be used. Root does not use a path that another user
+  /// controls, because that user could put links there, and could not write to what root creates there; `su` and sudo
+  /// may keep the variable. Nor does root use a home directory to which everybody can write, such as /tmp.
   package func given(_ variable: String) -> String? {
     if let known = judged[variable] { return known }
     guard let path = Self.absolute(environment(variable)) else { return nil }
@@ -46,8 +46,8 @@ package struct BaseDirectories: Sendable {
     return isShared || PathWalk.isInHandsOfOthers(path) ? nil : path
   }
 
-  /// Whether this user may not enter the directory, which belongs to another user: in a container with another user
-  /// than that of the image, `HOME` may be /root.
+  /// Whether the directory belongs to another user, and this user may not enter it. In a container that does not run as
+  /// the user of its image, `HOME` may be such a directory, for example /root.
   private func isClosedByOthers(_ path: String) -> Bool {
     access(path, X_OK) != 0 && errno == EACCES && FileStatus(of: path)?.owner != user
   }

@@ -3,9 +3,9 @@ internal import Glibc
 
 /// Reads `descriptor` to its end, into guarded memory only.
 ///
-/// Returns `nil` if there are more than `limit` bytes. A non-blocking descriptor is waited for. Throws `.io` if reading
-/// fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call waits as long as the
-/// writer takes. `name` stands for the descriptor in the errors' sentences.
+/// Returns `nil` if there are more than `limit` bytes. Waits for data on a non-blocking descriptor. Throws `.io` if
+/// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline, the call waits until
+/// the writer closes it. `name` names the descriptor in the errors.
 package func readToEnd(
   of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil,
   isRegular: Bool = false
@@ -22,7 +22,7 @@ package func readToEnd(
       while count < capacity && !isAtEnd {
         let room = UnsafeMutableRawBufferPointer(rebasing: block[count...])
         let length = try readSome(of: descriptor, into: room, named: name, deadline: deadline)
-        // A regular file returns less than there is room for only at its end.
+        // A regular file fills the room, except at its end.
         isAtEnd = length == 0 || isRegular && length < room.count
         count += length
       }
@@ -66,7 +66,7 @@ package func beginning(ofFile path: String, count: Int) -> [UInt8]? {
   return length < 0 ? nil : Array(bytes.prefix(length))
 }
 
-/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for. Throws the `errno`
+/// Writes all of `bytes`, with as many calls as needed. Waits for room on a non-blocking descriptor. Throws the `errno`
 /// of write(2), or `EIO` if it writes nothing.
 package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(FileSystemError) {
   try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
@@ -85,7 +85,7 @@ package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(FileSys
   }
 }
 
-/// Writes all of `bytes`. Throws `.io` with a sentence about `name`.
+/// Writes all of `bytes`. Throws `.io`, which calls the descriptor `name`.
 package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32, named name: String) throws(SecretError) {
   do throws(FileSystemError) {
     try writeAll(bytes, to: descriptor)

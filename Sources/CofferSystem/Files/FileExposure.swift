@@ -1,14 +1,13 @@
 internal import Glibc
 
-/// Why a file is no place for a key, a passphrase or a configuration: another user can read or change what is in it.
+/// Why a file must not hold a key, a passphrase or a configuration: another user can read or change its contents.
 ///
-/// The one rule, for the libraries, for `init --key-file` and for `doctor`:
+/// The libraries, `init --key-file` and `doctor` use this one rule:
 ///
 /// - The file belongs to the current user or to root.
 /// - Group and others may not write it.
-/// - A file with a secret may not be read or executed by group and others either, if the current user owns it, root
-///   included. If root owns it and the current user is not root, they may read it, because container runtimes mount
-///   secrets that way.
+/// - If the current user, even root, owns a file with a secret, group and others may not read or execute it either. If
+///   root owns it and the current user is not root, they may, because container runtimes mount secrets that way.
 ///
 /// The kernel checks the permissions of the directories above the file; this rule does not.
 package enum FileExposure: Hashable, Sendable {
@@ -19,7 +18,7 @@ package enum FileExposure: Hashable, Sendable {
   /// Group or others may write a file that is not secret.
   case writableByOthers
 
-  /// Returns `nil` if the file of that mode and owner is safe for `user`, by the rule above.
+  /// Returns `nil` if a file with this mode and owner is safe for `user`, by the rule above.
   package init?(mode: UInt32, owner: UInt32, user: UInt32, isSecret: Bool = true) {
     guard owner == user || owner == 0 else {
       self = .foreignOwner
@@ -35,7 +34,7 @@ package enum FileExposure: Hashable, Sendable {
     self.init(mode: status.mode, owner: status.owner, user: geteuid(), isSecret: isSecret)
   }
 
-  /// What a sentence says about the file.
+  /// The predicate of a sentence about the file.
   package var predicate: String {
     switch self {
     case .foreignOwner: "belongs to another user"

@@ -7,12 +7,12 @@ internal import Glibc
 package protocol FileSystem: Sendable {
   /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not exist.
   ///
-  /// From then on the file is a name in an open directory, so that links that change later have no effect. Throws
-  /// `ENOENT` or `ENOTDIR` if a directory is missing, `EISDIR` if the path ends in a directory without a name, such as
-  /// `..`, and `EACCES` for a link that is refused: see ``FileSystemError/refusedLink``.
+  /// The result is a name in an open directory, so links that change later have no effect. Throws `ENOENT` or `ENOTDIR`
+  /// if a directory is missing, `EISDIR` if the path ends in a directory without a name, such as `..`, and `EACCES` for
+  /// a link that is refused: see ``FileSystemError/refusedLink``.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 
-  /// The path from the root on, or `path` itself if it cannot be found out.
+  /// The absolute path, or `path` itself if that cannot be determined.
   func absolute(_ path: String) -> String
 
   /// The status of the file that `path` leads to now. Follows every link, even those that ``locate(_:followingLink:)``
@@ -37,9 +37,9 @@ extension FileSystem {
 package struct Location: Sendable {
   package let directory: any Directory
   package let name: String
-  /// The path without links at the time of its resolution.
+  /// The path without links, as it was resolved.
   package let path: String
-  /// The path without links in its directory. Its last name may be a link that was followed.
+  /// The path with the links of its directory resolved. Its last name may be a link that was followed.
   package let linkPath: String
 
   package init(directory: any Directory, name: String, path: String, linkPath: String? = nil) {
@@ -49,7 +49,7 @@ package struct Location: Sendable {
 }
 
 package protocol Directory: Sendable {
-  /// Opens a file without waiting for any kind of file. Throws `ELOOP` for a link, and `ENOENT`.
+  /// Opens a file. Does not wait, whatever kind of file it is. Throws `ELOOP` for a link, and `ENOENT`.
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File
   /// Creates a file of mode 0600. Throws `EEXIST` if the name is taken.
   func create(_ name: String) throws(FileSystemError) -> any File
@@ -89,7 +89,7 @@ package protocol File: AnyObject, Sendable {
 }
 
 extension File {
-  /// Writes all of `bytes` at `offset`, in as many calls as that takes. Throws the `errno` of one, or `EIO` if it
+  /// Writes all of `bytes` at `offset`, with as many calls as needed. Throws the `errno` of a call, or `EIO` if one
   /// writes nothing.
   package func writeAll(_ bytes: Span<UInt8>, at offset: Int) throws(FileSystemError) {
     try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
@@ -133,7 +133,7 @@ package struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// Repeats a call while it throws `EINTR`, because a signal interrupted it. Throws what else the call throws.
+/// Repeats a call that a signal interrupts, which throws `EINTR`. Throws every other error of the call.
 package func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
   while true {
     do throws(FileSystemError) { return try call() } catch  where error.number == EINTR {}

@@ -1,8 +1,7 @@
 package import CofferCore
 internal import Glibc
 
-/// The failure of a system call, by its `errno`: of a call on files, or on the processes, pipes and terminals that are
-/// used like files.
+/// The `errno` of a failed system call on a file, a process, a pipe or a terminal.
 package struct FileSystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package let number: Int32
   /// The path of a link that was not followed, because another user put it into a directory that everybody can write

@@ -21,7 +21,7 @@ package struct LinuxFileSystem: FileSystem {
   package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
     var status = stat()
     if stat(path, &status) == 0 { return FileStatus(status) }
-    // The kernel takes paths of less than 4,096 bytes, and a walk longer ones.
+    // The kernel takes only paths of less than 4,096 bytes. A walk takes longer ones.
     if errno == ENAMETOOLONG { return try statusOfLocated(path) }
     throw FileSystemError(errno)
   }
@@ -35,19 +35,19 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
 }
 
 final class LinuxDirectory: Directory {
-  /// It may be one that can only be used to find files: `O_PATH`.
+  /// An `O_PATH` descriptor, which can only be used to find files, is enough.
   let descriptor: Descriptor
   /// The descriptor of ``synchronize()``.
   private let readable = Mutex<Descriptor?>(nil)
 
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
-  /// A descriptor that can be read, from the first entry on.
+  /// A new readable descriptor, positioned at the first entry.
   func reopened() throws(FileSystemError) -> Descriptor {
     try Descriptor(opening: ".", in: descriptor, O_RDONLY | O_DIRECTORY)
   }
 
-  /// Opens the descriptor of ``synchronize()``, so that it cannot fail for want of one after a file was given its name.
+  /// Opens the descriptor of ``synchronize()`` before a file gets its name: a failure after that would be too late.
   @discardableResult
   func prepareToSynchronize() throws(FileSystemError) -> Descriptor {
     try readable.withLock { readable throws(FileSystemError) in
@@ -111,7 +111,7 @@ final class LinuxDirectory: Directory {
         throw error
       }
     }
-    // Another process may have removed the old name, as one that an interrupted process left.
+    // Another process may have removed the old name, because it took the file for an abandoned one.
     do throws(FileSystemError) { try remove(name) } catch  where error.number == ENOENT {}
   }
 
@@ -170,7 +170,7 @@ final class LinuxFile: File {
 }
 
 extension Descriptor {
-  /// A path that leads to the open file, although its own path may name another one by now.
+  /// A path that leads to the open file, even if another file has its name by now.
   var path: String { "/proc/self/fd/\(number)" }
 
   /// The status of the open file. Throws the `errno` of fstat(2).
@@ -182,7 +182,7 @@ extension Descriptor {
 }
 
 extension FileStatus {
-  /// The status of the file that `path` leads to, or of a link itself, or `nil` if it cannot be examined.
+  /// The status of the file that `path` leads to, or of the link itself. `nil` if it cannot be examined.
   package init?(of path: String, followingLink: Bool = true) {
     var status = stat()
     guard fstatat(AT_FDCWD, path, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) == 0 else { return nil }

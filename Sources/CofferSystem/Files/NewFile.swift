@@ -13,12 +13,12 @@ package struct NewFile {
 
   private static let suffix = ".unfinished"
   private static let digits = 16
-  /// The longest part of a name in the temporary one, in bytes. A name has at most 255.
+  /// The most bytes of a name that its temporary name contains. A file name has at most 255 bytes.
   private static let longestBeginning = 200
   private static let attempts = 10
 
-  /// Creates the file under a temporary name, and locks it; unless `needsLock`, only if the file system has locks.
-  /// `random` makes the name one that no other program can foresee.
+  /// Creates the file under a temporary name, and locks it. Without `needsLock`, an error of the lock is ignored,
+  /// because some file systems have no locks. `random` makes the name unpredictable.
   package init(
     for name: String, in directory: any Directory, needsLock: Bool = true,
     random: () -> UInt64 = { .random(in: .min ... .max) }
@@ -53,7 +53,7 @@ package struct NewFile {
     try directory.link(file, to: temporaryName)
   }
 
-  /// Waits until the contents are on the disk, and gives the file its name, which may not be on the disk then.
+  /// Waits until the contents are on the disk, and gives the file its name. The name need not be on the disk yet.
   ///
   /// Throws `EEXIST` without `replacing` if the name is taken. If it throws, the name is as it was before, and the
   /// caller must call ``abandon()``.
@@ -102,7 +102,7 @@ package struct NewFile {
         let isAbandoned = try uninterrupted { () throws(FileSystemError) -> Bool in
           let status = try directory.status(of: other)
           guard status.isRegular, status.owner == user else { return false }
-          // Where a rename is a link and a removal, an interrupted one leaves both names. The file may be locked then.
+          // If a rename is a link and a removal, an interruption leaves both names. The file may be locked then.
           if status.links > 1, try directory.status(of: name).isSameFile(as: status) { return true }
           return try directory.open(other, writable: true).tryLock(exclusive: true)
         }

@@ -2,7 +2,7 @@ internal import CLinux
 package import CofferCore
 internal import Glibc
 
-/// Rules and questions about paths, as their bytes are.
+/// Operations on paths, by their bytes.
 package enum Path {
   /// The directory that `path` is in: `.` for a name without a slash, and `/` for a name in the root directory.
   package static func parent(of path: String) -> String {
@@ -20,9 +20,9 @@ package enum Path {
     String(path[..<self.name(of: path).startIndex]) + name
   }
 
-  /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those by
-  /// which a shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied`
-  /// if the working directory cannot be read.
+  /// The absolute form of `path`, for use after the working directory has changed. Links stay, even those by which a
+  /// shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied` if the
+  /// working directory cannot be read.
   package static func absolute(_ path: String) throws(SecretError) -> String {
     if path.utf8.first == UInt8(ascii: "/") { return path }
     if let named = getenv("PWD").map({ String(cString: $0) }), named.hasPrefix("/"), isSameFile(named, ".") {
@@ -35,7 +35,7 @@ package enum Path {
     return String(cString: current) + "/" + path
   }
 
-  /// Whether `path` names anything, a link to nothing excepted. Throws if that cannot be determined.
+  /// Whether something is at `path`. A link that leads nowhere does not count. Throws if that cannot be determined.
   package static func exists(_ path: String) throws(SecretError) -> Bool {
     var status = stat()
     if stat(path, &status) == 0 { return true }
@@ -58,7 +58,7 @@ package enum Path {
     }
   }
 
-  /// The bytes of the names in an open directory, whose position changes.
+  /// The bytes of the names in an open directory. Changes the position of the descriptor.
   static func names(in directory: Descriptor) throws(FileSystemError) -> [[UInt8]] {
     // closedir closes the descriptor as well.
     let copy = fcntl(directory.number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
@@ -95,7 +95,7 @@ package enum PrivateDirectory {
   }
 
   private static func createMissing(_ path: String) throws(FileSystemError) {
-    // Without the slashes at the end, which require that the directory exists.
+    // Slashes at the end would require that the directory exists.
     var path = path
     while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
     if try isDirectory(path) { return }
@@ -115,14 +115,14 @@ package enum PrivateDirectory {
       } catch  where error.number == EACCES { return }
     }
     let failure = FileSystemError(errno)
-    // Another process may have created it in the meantime.
+    // Another process may have created the directory.
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
   }
 
   /// Whether `path` leads to a directory. Throws `ENOTDIR` if it leads to something else.
   private static func isDirectory(_ path: String) throws(FileSystemError) -> Bool {
     do throws(FileSystemError) {
-      // The name `.` can be resolved in a directory only.
+      // The name `.` can be resolved only in a directory.
       _ = try PathWalk.place(of: path + "/.", followingLink: true)
     } catch  where error.number == ENOENT {
       return false
@@ -130,7 +130,7 @@ package enum PrivateDirectory {
     return true
   }
 
-  /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another open
+  /// Takes the advisory lock of a directory. The lock ends with the returned descriptor. Returns `nil` if another open
   /// descriptor holds the lock. Throws `ENOTDIR` for a link and for what is not a directory, and `ENOENT`.
   package static func tryLock(_ path: String) throws(FileSystemError) -> Descriptor? {
     let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)

@@ -5,7 +5,7 @@ internal import Glibc
 ///
 /// The kernel never follows a link. An absolute path without links is opened by one call of openat2(2). If that fails,
 /// because of a link or because the kernel or the container has no such call, each directory is opened by its name in
-/// the directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
+/// the directory before it. The file that is opened is thus the one that was checked, whatever is replaced in between.
 ///
 /// A link of another user in a directory to which everybody can write, such as `/tmp`, is refused, wherever it is in
 /// the path. This is the rule of `fs.protected_symlinks` in proc_sys_fs(5). The kernel applies it to the last name of a
@@ -27,15 +27,15 @@ struct PathWalk {
 
   private var directory: Descriptor
   private var parents: [String]
-  /// The names that are still to be resolved, the next one last.
+  /// The names that must still be resolved, the next one last.
   private var rest: [String]
   private var linkCount = 0
   /// The owners of the directories and links that were passed one by one.
   private var owners: Set<uid_t> = []
   private var user: uid_t { geteuid() }
 
-  /// Resolves every link in `path`; the last name only if `followingLink`. The last name need not exist, and a link
-  /// there that leads nowhere is a place itself.
+  /// Resolves every link in `path`; the last name only if `followingLink`. The last name need not exist. If it is a
+  /// link that leads nowhere, the place is the link itself.
   ///
   /// Throws `EISDIR` if the path ends in a directory that has no name there, such as `/` or `..`.
   static func place(of path: String, followingLink: Bool) throws(FileSystemError) -> Place {
@@ -43,8 +43,8 @@ struct PathWalk {
     return try walk.place(followingLink: followingLink)
   }
 
-  /// Whether a user other than root owns a directory or a link on the way to `path`, and can exchange what is found
-  /// there. What does not exist belongs to nobody.
+  /// Whether a user other than root owns a directory or a link on the way to `path`, and so can replace what `path`
+  /// leads to. A missing directory belongs to nobody.
   static func isInHandsOfOthers(_ path: String) -> Bool {
     do throws(FileSystemError) {
       // With the slash, the last name is entered too.
@@ -56,7 +56,7 @@ struct PathWalk {
     } catch { return false }  // whoever uses the path reports the failure
   }
 
-  /// `isStepwise`: every directory is passed by itself, so that its owner is known.
+  /// `isStepwise`: opens the directories one by one, so that the owner of each is known.
   private init(_ path: String, isStepwise: Bool = false) throws(FileSystemError) {
     rest = Self.names(in: path)
     if path.utf8.first == UInt8(ascii: "/") {
@@ -74,7 +74,7 @@ struct PathWalk {
     guard let current = getcwd(nil, 0) else { throw FileSystemError(errno) }
     defer { free(current) }
     parents = String(cString: current).split(separator: "/").map(String.init)
-    // The kernel marks a directory outside of this process's root so.
+    // For a directory outside of this process's root, the kernel returns text that does not begin with a slash.
     guard current.pointee == CChar(UInt8(ascii: "/")) else { throw FileSystemError(ENOENT) }
     directory = try Descriptor(opening: ".", Self.directoryFlags)
   }
@@ -108,7 +108,7 @@ struct PathWalk {
 
   private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW
 
-  /// The names in a path, the first one last. A final slash requires a directory, as the name `.` does.
+  /// The names in a path, the first one last. A final slash becomes the name `.`, which requires a directory.
   private static func names(in path: String) -> [String] {
     let names = path.split(separator: "/").map(String.init)
     return Array((path.utf8.last == UInt8(ascii: "/") ? names + ["."] : names).reversed())
@@ -149,7 +149,7 @@ struct PathWalk {
 
   private mutating func follow(_ link: Descriptor) throws(FileSystemError) {
     linkCount += 1
-    if linkCount > 40 { throw FileSystemError(ELOOP) }  // the kernel follows as many
+    if linkCount > 40 { throw FileSystemError(ELOOP) }  // the limit of the kernel
     owners.insert(try link.status().owner)
     var target = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlinkat(link.number, "", &target, target.count)

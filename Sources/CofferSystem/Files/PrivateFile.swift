@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Files that only one user can read: keys, passphrases, exports and Coffer's own configuration.
 package enum PrivateFile {
-  /// The UTF-8 text of a regular file that others may read and not write, or `nil` if there is no file. Throws as
+  /// The UTF-8 text of a regular file that others may read but not write, or `nil` if there is no file. Throws as
   /// ``read(_:as:limit:isSecret:)`` does, and `.configuration` if it is not UTF-8.
   package static func text(of path: String, as subject: String, limit: Int) throws(SecretError) -> String? {
     guard let bytes = try read(path, as: subject, limit: limit, isSecret: false) else { return nil }
@@ -13,12 +13,11 @@ package enum PrivateFile {
     }
   }
 
-  /// The contents of a file that holds a key or a passphrase, or something else unless `isSecret`. Returns `nil` if
-  /// there is no file.
+  /// The contents of a file, which holds a key or a passphrase if `isSecret`. Returns `nil` if there is no file.
   ///
-  /// `subject` stands for the file in errors, as the subject of their sentences. Throws `.denied` if the file is
-  /// exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular file or has
-  /// more than `limit` bytes, and `.io` if it cannot be read.
+  /// `subject` is the subject of the errors' sentences. Throws `.denied` if the file is exposed by the rule of
+  /// ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular file or has more than `limit` bytes,
+  /// and `.io` if it cannot be read.
   package static func read(
     _ path: String, as subject: String, limit: Int, isSecret: Bool = true
   ) throws(SecretError) -> SecretBytes? {
@@ -47,12 +46,12 @@ package enum PrivateFile {
       .configuration, "\(subject) \(predicate).", advice: "Correct the path, or move the file away.")
   }
 
-  /// Puts a file of mode 0600 with `contents` at `path`, in one step that is on the disk on return.
+  /// Writes `contents` to a file of mode 0600 at `path`, in one step. The file is on the disk when this returns.
   ///
-  /// With `replacing`, a regular file at `path` is replaced, or the one that a symbolic link at `path` leads to;
-  /// anything else there throws `.io`. Otherwise `.alreadyExists` is thrown if `path` names anything. Throws `.denied`
-  /// or `.io` if the directory does not exist or cannot be written to, and `.denied` for a link of another user by the
-  /// rule of ``PathWalk``.
+  /// With `replacing`, a regular file at `path` is replaced, or the one that a symbolic link at `path` leads to; for
+  /// anything else, throws `.io`. Without `replacing`, throws `.alreadyExists` if something is at `path`. Throws
+  /// `.denied` or `.io` if the directory does not exist or cannot be written to, and `.denied` for a link of another
+  /// user by the rule of ``PathWalk``.
   ///
   /// If it throws, nothing was written and no file is left behind, unless the error says that the contents are in
   /// place: then only the directory could not be written to the disk. For a process that is killed, see ``NewFile``.
@@ -87,13 +86,13 @@ package enum PrivateFile {
     }
   }
 
-  /// Whether there is nothing with the name, a regular file, or a link that leads to nothing.
+  /// Whether `name` is free, a regular file, or a link that leads nowhere.
   private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(FileSystemError)
     -> Bool
   {
     do throws(FileSystemError) {
       if try directory.status(of: name).isRegular { return true }
-      // The text in a link in /proc may lead to nothing although the kernel follows it.
+      // A link in /proc may contain a path that leads nowhere, although the kernel can follow the link.
       _ = try directory.status(of: name, followingLink: true)
       return false
     } catch  where error.number == ENOENT {
@@ -101,7 +100,7 @@ package enum PrivateFile {
     }
   }
 
-  /// Returns the failure of the last barrier, after which the file is in place but its name may not be on the disk.
+  /// Returns the error of the last barrier: the file is then in place, but its name may not be on the disk.
   private static func put(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
   ) throws(FileSystemError) -> FileSystemError? {
@@ -109,9 +108,9 @@ package enum PrivateFile {
     do throws(FileSystemError) {
       try putUnnamed(contents, at: name, in: directory, replacing: replacing)
     } catch {
-      // No second attempt, which would give the contents a name.
+      // A second attempt would give the contents a name.
       if error.number == EEXIST { throw error }
-      // Some file systems have no files without a name. Without /proc, older kernels give them none.
+      // Some file systems have no files without a name. Without /proc, older kernels cannot give such a file a name.
       let file = try NewFile(for: name, in: directory, needsLock: false)
       try finish(file, replacing: replacing) { () throws(FileSystemError) in
         try file.file.writeAll(contents, at: 0)
@@ -122,21 +121,21 @@ package enum PrivateFile {
       try uninterrupted(directory.synchronize)
       return nil
     } catch { failure = error }
-    // What was there before a new file can be restored.
+    // A new file can be removed. A replaced file cannot be restored.
     if replacing { return failure }
     do throws(FileSystemError) { try directory.remove(name) } catch { return failure }
     throw failure
   }
 
-  /// Writes a file without a name, which is gone if the process is killed. To replace a file, it needs a temporary name
-  /// for the moment between two system calls.
+  /// Writes a file that has no name until it is complete, so that nothing stays if the process is killed. To replace a
+  /// file, the new one needs a temporary name between two system calls.
   private static func putUnnamed(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
   ) throws(FileSystemError) {
     let flags = O_RDWR | coffer_O_TMPFILE
     let file = try LinuxFile(Descriptor(opening: ".", in: directory.descriptor, flags, mode: 0o600))
     try file.setMode(0o600)
-    // Nobody else can have the lock. A file system may have no locks, and nobody shares the file.
+    // Nobody else can have the lock. An error is ignored, because some file systems have no locks.
     do throws(FileSystemError) {
       _ = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
     } catch {}

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// A private directory, held by its descriptor and locked until the last reference is released. What takes its name
-/// later is not changed.
+/// A private directory, held by its descriptor and locked until the last reference is released. Another directory that
+/// takes its name later is not changed.
 package final class PrivateTree {
   package let path: String
   private let name: String
@@ -9,7 +9,7 @@ package final class PrivateTree {
   private let status: FileStatus
 
   /// Creates the directory in `path`. Throws the `errno`, and `EACCES` unless `path` belongs to this user or root, and
-  /// nobody else can exchange what is in it.
+  /// nobody else can replace its entries.
   package init(in path: String, prefix: String) throws(FileSystemError) {
     place = LinuxDirectory(try Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
     let around = try place.status(of: ".")
@@ -24,14 +24,15 @@ package final class PrivateTree {
     flock(directory.descriptor.number, LOCK_EX | LOCK_NB)  // nobody else can have the lock
   }
 
-  /// Overwrites and removes every file below the directory, `first` even if it cannot be listed, and then the
-  /// directory. Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory
-  /// cannot be removed, and `ESTALE` if something else has its name.
+  /// Overwrites and removes every file below the directory, and then the directory. The files `first` are removed even
+  /// if the directory cannot be listed. Follows no link, and leaves mount points. May be called again. Throws the
+  /// `errno` if the directory cannot be removed, and `ESTALE` if something else has its name.
   package func wipe(first: [String]) throws(FileSystemError) {
     var directories: [String] = []
     first.forEach { remove(Array($0.utf8), from: directory, &directories) }
     removeAll(from: directory, &directories)
-    // One after another at the top, so that a deep tree takes neither descriptors nor the stack.
+    // Removes one directory after another at the top, so that a deep tree needs neither many descriptors nor a deep
+    // stack.
     while let name = directories.popLast() {
       do throws(FileSystemError) { removeAll(from: try directory.directory(name), &directories) } catch {}
       unlinkat(directory.descriptor.number, name, AT_REMOVEDIR)
@@ -44,24 +45,23 @@ package final class PrivateTree {
 
   private func removeAll(from below: LinuxDirectory, _ directories: inout [String]) {
     do throws(FileSystemError) {
-      // An entry can be moved only out of a directory that can be written.
+      // An entry can be moved only out of a writable directory.
       if try below.status(of: ".").mode & 0o700 != 0o700 { fchmod(below.descriptor.number, 0o700) }
       for name in try Path.names(in: below.reopened()) {
         remove(name, from: below, &directories)
       }
-    } catch {}  // what stays keeps the directory from being removed
+    } catch {}  // if an entry stays, so does the directory
   }
 
-  /// Moves an entry, whose name need not be UTF-8, to the top under a new name, and removes it there, or adds the new
-  /// name of a directory to `directories`. What is mounted cannot be moved, also if it is a directory of the same file
-  /// system.
+  /// Moves an entry to the top under a new name, and removes it there. The new name of a directory is added to
+  /// `directories` instead. The old name need not be UTF-8. A mount point cannot be moved, even within one file system.
   private func remove(_ name: [UInt8], from below: LinuxDirectory, _ directories: inout [String]) {
     let moved = String(UInt64.random(in: .min ... .max), radix: 16)
     do throws(FileSystemError) {
       let old = (name + [0]).map(CChar.init(bitPattern:))
       let (from, top) = (below.descriptor.number, directory.descriptor.number)
       if renameat(from, old, top, moved) != 0 {
-        // A directory that cannot be written cannot be moved.
+        // A directory that is not writable cannot be moved.
         let entry = errno == EACCES ? openat(from, old, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1
         if entry < 0 { return }
         fchmod(entry, 0o700)
@@ -86,10 +86,10 @@ package final class PrivateTree {
         try file.status().isSameFile(as: found)
       else { return }
       let zeros = [UInt8](repeating: 0, count: 65_536)
-      // From one part with data to the next, so that the holes of a sparse file take no memory. See lseek(2).
+      // Overwrites only the parts with data, so that the holes of a sparse file do not use memory. See lseek(2).
       let (data, hole): (Int32, Int32) = (3, 4)  // glibc declares them only for _GNU_SOURCE
       var offset = lseek(file.descriptor.number, 0, data)
-      // A file without data is ENXIO. After another error, the whole file is overwritten.
+      // For a file without data, the error is ENXIO. After another error, the whole file is overwritten.
       if offset < 0 && errno != ENXIO { offset = 0 }
       while offset >= 0 && offset < found.size {
         let next = lseek(file.descriptor.number, offset, hole)

@@ -14,13 +14,13 @@ package struct CapturedProcess: ~Copyable {
   }
 
   /// Runs a program with only the variables of `environment` and with an empty standard input. The first argument names
-  /// it, and is searched for on `PATH` unless it contains a slash. `name` is the program in errors, as the subject of
-  /// their sentences.
+  /// the program, which is searched for on `PATH` unless the name contains a slash. `name` is the subject of the
+  /// errors' sentences.
   ///
-  /// With `timeout`, the program gets a process group of its own, which is killed when that has passed. Otherwise there
-  /// is no deadline, and keys of the terminal reach the program. Throws `.unavailable` if there is no such program,
-  /// `.tooLarge` above `limit` bytes of output, `.timedOut`, and `.io`. The program has ended whenever this returns or
-  /// throws.
+  /// With `timeout`, the program gets a process group of its own, which is killed at the timeout. Without it, there is
+  /// no deadline, and keys of the terminal such as Ctrl-C reach the program. Throws `.unavailable` if there is no such
+  /// program, `.tooLarge` above `limit` bytes of output, `.timedOut`, and `.io`. When this returns or throws, the
+  /// program has ended.
   package static func run(
     _ arguments: [String], named name: String, environment: [String: String], standardError: StandardError,
     limit: Int, timeout: Duration? = nil
@@ -61,7 +61,7 @@ package struct CapturedProcess: ~Copyable {
       }
       return CapturedProcess(end: end, output: text)
     } catch {
-      // The group: other processes of a shell would keep running and hold the pipe.
+      // Kills the group, if there is one: other processes of a shell would keep running and hold the pipe.
       kill(timeout == nil ? process : -process, SIGKILL)
       while waitpid(process, nil, 0) < 0 && errno == EINTR {}
       throw error

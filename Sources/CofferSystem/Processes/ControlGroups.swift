@@ -1,8 +1,8 @@
 /// The memory limit of this process's control groups, such as a container's or a service's. See cgroups(7); both
 /// versions are supported.
 ///
-/// The kernel kills a process that exceeds the limit without a message. A limit that cannot be read counts as none, so
-/// that a guess never refuses a valid passphrase.
+/// The kernel kills a process that exceeds the limit without a message. A limit that cannot be read is treated as no
+/// limit, so that a guess never refuses a valid passphrase.
 package struct ControlGroups: Sendable {
   private let groups: String
   private let processes: String

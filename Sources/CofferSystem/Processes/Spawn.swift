@@ -6,7 +6,7 @@ package struct Spawn {
   /// What a descriptor of the program refers to.
   package enum Source {
     case nullDevice
-    /// A descriptor of this process, which may be one that is closed when a program is executed.
+    /// A descriptor of this process. It may be one that closes when a program is executed.
     case descriptor(Int32)
   }
 
@@ -14,22 +14,22 @@ package struct Spawn {
     /// The environment of this process, without a copy of it.
     case inherited
     case variables([String: String])
-    /// As C has it: `NAME=value` each, `nil` at the end. Must be valid during the start.
+    /// A C array of `NAME=value` texts with `nil` at the end. Must be valid during the start.
     case vector(UnsafePointer<UnsafeMutablePointer<CChar>?>)
   }
 
   package var environment = Environment.inherited
   /// The program's descriptors that differ from this process's, applied in order.
   package var descriptors: [(number: Int32, source: Source)] = []
-  /// The signals that the program blocks at its start: none, unless set.
+  /// The signals that the program blocks at its start. None by default.
   package var blockedSignals: sigset_t
-  /// The signals whose action is the default one in the program. The others stay ignored if they are ignored here.
+  /// The signals that have their default action in the program. The others stay ignored if this process ignores them.
   package var defaultSignals: [Int32] = []
   /// Whether the program gets a process group of its own, whose id is its process id.
   package var isGroupLeader = false
   /// Whether the program leads a session of its own, without a controlling terminal.
   package var isSessionLeader = false
-  /// The controlling terminal whose foreground group the program's process group becomes, where glibc can do that
+  /// The controlling terminal on which the program's process group becomes the foreground group, if glibc can do that
   /// before the program is executed.
   package var foregroundTerminal: Int32?
 
@@ -48,8 +48,8 @@ package struct Spawn {
     return try start(vector)
   }
 
-  /// Starts a program with arguments as C has them, `nil` at the end, so that their bytes are passed on as they are.
-  /// `file` is the program's path; without it, the first argument names the program. Throws as ``start(_:)`` does.
+  /// Starts a program with a C array of arguments, `nil` at the end. Their bytes are passed on unchanged. `file` is the
+  /// program's path; without it, the first argument names the program. Throws as ``start(_:)`` does.
   package func start(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, file: UnsafePointer<CChar>? = nil
   ) throws(FileSystemError) -> Int32 {
@@ -105,7 +105,7 @@ package enum ProcessEnd: Hashable, Sendable {
   case status(Int32)
   case signal(Int32)
 
-  /// From the status of waitpid(2).
+  /// Decodes the status of waitpid(2).
   package init(waitStatus: Int32) {
     let signal = waitStatus & 0x7F
     self = signal == 0 ? .status((waitStatus >> 8) & 0xFF) : .signal(signal)
@@ -114,7 +114,7 @@ package enum ProcessEnd: Hashable, Sendable {
   /// Returns the status of a child process that has ended or, with `WUNTRACED` in `options`, stopped; `nil` if it runs.
   /// Does not wait.
   ///
-  /// Repeats the call after `EINTR`. `SIGCHLD` tells of a change once, so a caller that gave up would wait for ever.
+  /// Repeats the call after `EINTR`. `SIGCHLD` reports a change once, so a caller that gave up would wait forever.
   package static func changed(_ process: Int32, _ options: Int32 = 0) -> Int32? {
     var status: Int32 = 0
     while true {

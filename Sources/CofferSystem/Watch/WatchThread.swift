@@ -54,7 +54,7 @@ package final class WatchThread: Sendable {
   /// Calls `handler` after each change of the file `name` in the open `directory`, until the result is released.
   ///
   /// The handler runs on the thread of all watches, and must not block. Throws the `errno` of inotify_add_watch(2), or
-  /// why the thread could not be started.
+  /// of the failure to start the thread.
   package func watch(
     _ name: String, in directory: Descriptor, _ handler: @escaping Handler
   ) throws(FileSystemError) -> any DirectoryWatch {
@@ -70,8 +70,8 @@ package final class WatchThread: Sendable {
     return Watch(thread: self, key: key)
   }
 
-  /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws why the
-  /// thread could not be started. Works without inotify.
+  /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws the `errno`
+  /// if the thread could not be started. Works without inotify.
   package func every(_ period: Duration, _ handler: @escaping Handler) throws(FileSystemError)
     -> any AnyObject & Sendable
   {
@@ -96,7 +96,7 @@ package final class WatchThread: Sendable {
   }
 
   private func end(_ key: Int) {
-    // A handler can own the last reference to another watch: it is released outside the lock.
+    // A handler can own the last reference to another watch, so it is released outside the lock.
     let released = state.withLock { state in
       let period = state.periods.removeValue(forKey: key)
       let directory = state.directories.removeValue(forKey: key)
@@ -122,7 +122,7 @@ package final class WatchThread: Sendable {
       do throws(FileSystemError) {
         events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
       } catch {
-        // Without an instance, changes are found at each period.
+        // Without an instance, the handlers of periods find changes.
       }
       let descriptors = Descriptors(events: events, wake: try Descriptor(opened: coffer_eventfd()))
       let key = try add(&state, descriptors)
@@ -150,7 +150,7 @@ package final class WatchThread: Sendable {
   }
 
   /// The milliseconds to the end of the next period, or -1 if there is none. `nil` if nothing is watched: the thread
-  /// has been declared ended then.
+  /// then counts as ended.
   private func nextTimeout() -> Int32? {
     state.withLock { state in
       if state.isIdle {
