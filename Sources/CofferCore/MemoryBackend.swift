@@ -1,8 +1,8 @@
 public import FoundationEssentials
 internal import Synchronization
 
-/// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets on
-/// a disk. Thread-safe.
+/// A backend in guarded memory. Its secrets end with the process: for tests, and for programs that must not store
+/// secrets on a disk. Thread-safe.
 ///
 /// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
 /// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
@@ -25,7 +25,7 @@ public final class MemoryBackend: SecretBackend {
   /// metadata, and for the age of earlier versions.
   ///
   /// With `repeatsTransactions`, the body of each transaction runs twice, and only the second run counts, as if another
-  /// machine had won a race: a test sees whether the body may be repeated.
+  /// machine had won a race. So a test can check that the body can be repeated.
   public init(
     history: HistoryLimit = .standard, repeatsTransactions: Bool = false,
     now: @escaping @Sendable () -> Date = { Date() }

@@ -53,7 +53,7 @@ struct MemoryState {
     history(identifier, now: now).first { $0.number == version }?.content
   }
 
-  /// Appends a record with `content`, or a removal, and drops the versions that are beyond the limit then.
+  /// Appends a record with `content`, or a removal, and drops the versions that are then beyond the limit.
   mutating func append(_ content: Secret?, for identifier: SecretIdentifier, _ history: History, now: Date) {
     lastNumber += 1
     let former = records[identifier] ?? []
@@ -83,7 +83,7 @@ struct MemoryState {
   }
 }
 
-/// Changes to a copy of a ``MemoryBackend``'s content, which the backend adopts at the end.
+/// Changes a copy of a ``MemoryBackend``'s content. The backend adopts the copy at the end.
 final class MemoryTransaction: SecretAccess {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []

@@ -1,4 +1,4 @@
-/// The calls of a transaction, made one by one on a backend or on another transaction, each after a check.
+/// A transaction that passes each call, after a check, to a backend or to another transaction.
 package struct CheckedAccess: SecretTransaction {
   package enum Call { case lookUp, items, store, remove }
 
@@ -9,7 +9,7 @@ package struct CheckedAccess: SecretTransaction {
     (self.base, self.check) = (base, check)
   }
 
-  /// Runs `body` with the calls on `base`. They throw `.conflict` after `body` has returned.
+  /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned.
   package static func whileOpen<R, E: Error>(
     _ base: any SecretAccess, _ body: (any SecretTransaction) throws(E) -> R
   ) -> Result<R, E> {

@@ -1,5 +1,5 @@
-/// A backend that passes every call on to another one, with its features: the base class of a backend that changes a
-/// few calls of any other. Thread-safe.
+/// A backend that passes every call on to another backend, and has its features. The base class for a backend that
+/// changes only some calls. Thread-safe.
 ///
 /// ```swift
 /// final class CountingBackend: ForwardingBackend, @unchecked Sendable {
@@ -11,14 +11,14 @@
 /// }
 /// ```
 ///
-/// `lookUp`, `item` and `forEachSecret` go to the other backend by themselves: a subclass that changes what `secret`
-/// does overrides them too. Calls inside of a transaction reach the transaction of the other backend, and a value that
-/// is observed reads through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
+/// `lookUp`, `item` and `forEachSecret` do not call `secret`: a subclass that changes what `secret` does overrides them
+/// too. Calls inside of a transaction reach the transaction of the other backend, and a value that is observed reads
+/// through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
 /// ``withoutPrompts``. Each method throws what the same method of ``base`` throws.
 open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not changed after init
   /// The backend that gets the calls.
   public let base: any SecretBackend
-  /// What gets the calls on secrets: ``base``, with a check in front of it if a subclass sets one in its init.
+  /// The access that gets the calls on secrets: ``base``, or a check in front of it that a subclass sets in its init.
   package final var access: any SecretAccess
 
   /// Creates a backend that passes its calls to `base`.
@@ -108,7 +108,7 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not chang
     try stored.get()
   }
 
-  /// That of ``base``, or this backend itself if ``base`` shows no prompts.
+  /// The same property of ``base``, or this backend itself if ``base`` shows no prompts.
   open var withoutPrompts: any SecretBackend {
     let other = base.withoutPrompts
     return other === base ? self : other

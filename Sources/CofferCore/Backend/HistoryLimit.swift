@@ -3,7 +3,7 @@ public struct HistoryLimit: Hashable, Sendable {
   /// The number of earlier versions of one secret: 0…1000. With 0 a backend keeps none.
   public let versions: Int
   /// The number of days after which an earlier version is dropped, counted from the change that replaced or removed it:
-  /// 0…36,500. With 0 there is no limit of age.
+  /// 0…36,500. With 0, age does not matter.
   public let days: Int
 
   /// The limit of a new vault: 10 versions for 90 days.

@@ -2,18 +2,18 @@ package import FoundationEssentials
 
 /// One version of a secret, or its removal, as a backend keeps it.
 package protocol HistoryRecord {
-  /// The number of the version, by which a ``SecretVersion`` names it.
+  /// The number of the version, as in ``SecretVersion``.
   var number: Int { get }
   /// Returns the metadata that was stored with the value, or empty metadata for a removal. Throws `.tampered` if the
   /// metadata of a damaged vault does not decode.
   func metadata() throws(SecretError) -> SecretMetadata
-  /// Whether the record says that the secret was removed. Otherwise it has a value.
+  /// Whether the record is a removal. Every other record has a value.
   var isRemoval: Bool { get }
   /// When the version was stored, or the secret removed.
   var date: Date { get }
   /// The ``date`` in milliseconds since 1970.
   var time: Int64 { get }
-  /// Whether no version from before this record is shown, restored or kept.
+  /// Whether the versions before this record are dropped: none is shown, restored or kept.
   var keepsNothing: Bool { get }
   /// Whether this version lost to `newest`, the newest record of the secret, in a merge. Then no limit drops it.
   func lost(to newest: Self) -> Bool
@@ -25,8 +25,8 @@ extension HistoryRecord {
 }
 
 extension History {
-  /// Whether a change after the version `newest`, or after none, says that no version from before it is kept. A secret
-  /// that is stored again after its removal is a new one: a rewrite drops the removal, and must not change the rule.
+  /// Whether a change after the record `newest`, or after none, drops the earlier versions. A secret that is stored
+  /// again after its removal counts as new: a rewrite may drop the removal, and must not change the result.
   package func keepsNothing(after newest: (some HistoryRecord)?) -> Bool {
     switch self {
     case .unchanged: newest.map { $0.keepsNothing && !$0.isRemoval } ?? false
@@ -45,14 +45,14 @@ package struct HistoryRule: Sendable {
 
   package init(_ limit: HistoryLimit, now: Date) { self.init(limit, time: Timestamp.milliseconds(now)) }
 
-  /// `time` is the one by which age is judged, in milliseconds since 1970.
+  /// `time` is the present, from which ages are counted, in milliseconds since 1970.
   package init(_ limit: HistoryLimit, time: Int64) { (self.limit, now) = (limit, time) }
 
-  /// Returns the records to keep of one secret, oldest first as they are given: the current version, the newest earlier
-  /// versions within the limit, those that lost to it in a merge, and the removals directly after earlier versions.
+  /// Returns the records of a secret that are kept, oldest first: the current version, the newest earlier versions
+  /// within the limit, the versions that lost to it in a merge, and each removal after a kept version.
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
     guard let newest = records.last else { return [] }
-    // Most secrets have one version, and the general way costs as much as sealing it.
+    // Most secrets have one version, for which the code below would cost as much as its encryption.
     if records.count == 1 { return newest.isRemoval ? [] : records }
     var kept: [Record] = []
     var (earlier, isWithin) = (0, true)
@@ -72,7 +72,7 @@ package struct HistoryRule: Sendable {
     return kept.reversed()
   }
 
-  /// Whether a version that was superseded at `time` is beyond the limit of age.
+  /// Whether a version that was replaced or removed at `time` is too old for the limit.
   private func isTooOld(_ time: Int64) -> Bool {
     let (age, overflow) = now.subtractingReportingOverflow(time)
     return limit.days > 0 && (overflow ? time < now : age > Int64(limit.days) * Self.millisecondsPerDay)

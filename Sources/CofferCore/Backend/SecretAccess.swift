@@ -1,9 +1,9 @@
 public import FoundationEssentials
 
-/// What can be done with secrets in a backend and in a transaction of it.
+/// The operations on secrets, in a backend and in a transaction of it.
 ///
 /// Your own backend implements ``secret(_:)``, ``items(inService:)``, ``store(_:for:metadata:history:)`` and
-/// ``remove(_:history:)``. The other requirements have defaults, for backends that can do them at less cost.
+/// ``remove(_:history:)``. The other requirements have defaults. Implement those that your backend can do at less cost.
 /// ``SecretBackend`` lists the *errors of the store*.
 public protocol SecretAccess {
   /// Returns the secret with its value, exactly as stored, and its metadata, or `nil` if there is no such secret.
@@ -43,7 +43,7 @@ public protocol SecretAccess {
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
   /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, in any order, with one
-  /// value in memory at a time. Throws what `body` throws, and an error of the store, also after calls of `body`.
+  /// value in memory at a time. Throws what `body` throws, and an error of the store, even after calls of `body`.
   ///
   /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory
   /// show all secrets as of one moment.
@@ -74,7 +74,7 @@ public protocol SecretAccess {
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 }
 
-/// What a store does with the metadata of the secret.
+/// What a call of `store` does with the metadata of the secret.
 public struct MetadataChange: Sendable {
   private enum Change {
     case newValue(expires: Date?)
@@ -89,14 +89,14 @@ public struct MetadataChange: Sendable {
   public static func newValue(expires: Date?) -> MetadataChange {
     MetadataChange(change: .newValue(expires: expires))
   }
-  /// Keeps all of it.
+  /// Keeps all metadata.
   public static let keep = MetadataChange(change: .keep)
   /// Replaces the label, the expiry and the attributes. The time of creation stays if there is one.
   public static func replace(_ metadata: SecretMetadata) -> MetadataChange {
     MetadataChange(change: .replace(metadata))
   }
 
-  /// The metadata that replaces all, or `nil` if some of it stays.
+  /// The metadata that replaces all existing metadata, or `nil` if some of that stays.
   package var replacement: SecretMetadata? {
     if case .replace(let metadata) = change { metadata } else { nil }
   }
@@ -128,15 +128,14 @@ public struct MetadataChange: Sendable {
   }
 }
 
-/// What becomes of the versions of a secret before a change, in a backend that keeps earlier versions.
+/// What a change does to the earlier versions of the secret, in a backend that keeps earlier versions.
 public enum History: Sendable {
-  /// As the current version of the secret has it. The history of a new secret is kept, also of one that was removed
-  /// before.
+  /// The same as in the last change of the secret. For a new secret, even one that was removed before: ``kept``.
   case unchanged
-  /// The versions since this one are kept, up to the limit of the backend.
+  /// The earlier versions are kept, up to the limit of the backend. Versions that were dropped do not come back.
   case kept
-  /// No version before this change is shown or restored. The backend deletes them later; ``SecretAccess/erase(_:)``
-  /// does at once.
+  /// No version before this change is shown or restored. The backend deletes them later, ``SecretAccess/erase(_:)`` at
+  /// once.
   case none
 }
 
@@ -144,16 +143,16 @@ extension SecretAccess {
   /// Returns the items of all services. Throws an error of the store.
   public func items() throws(SecretError) -> [SecretItem] { try items(inService: nil) }
 
-  /// Stores `value` as a new value: label and attributes stay, and the old expiry does not, unless `metadata` says
-  /// otherwise. The history stays as it is. Throws `.tooLarge`, `.invalidMetadata` or an error of the store.
+  /// Stores `value` as a new value: label and attributes stay, and the old expiry is dropped, unless `metadata` says
+  /// otherwise. The history is ``History/unchanged``. Throws `.tooLarge`, `.invalidMetadata` or an error of the store.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange = .newValue
   ) throws(SecretError) {
     try store(value, for: identifier, metadata: metadata, history: .unchanged)
   }
 
-  /// Removes the secret. Returns `false` if there is no such secret. The history stays as it is. Throws an error of the
-  /// store.
+  /// Removes the secret. Returns `false` if there is no such secret. The history is ``History/unchanged``. Throws an
+  /// error of the store.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, history: .unchanged)
@@ -178,7 +177,7 @@ extension SecretAccess {
   ///
   /// `version` is a number from ``versions(of:)``; `nil` stands for the newest earlier version. Returns the version, or
   /// `nil` if the backend does not have it, and then changes nothing. The version that was current becomes an earlier
-  /// one. In a transaction, this is one step with its other changes. Throws an error of the store.
+  /// one. In a transaction, this is one step together with the other changes. Throws an error of the store.
   @discardableResult
   public func restore(
     _ identifier: SecretIdentifier, version: Int? = nil
@@ -212,8 +211,7 @@ extension SecretAccess {
     }
   }
 
-  // The defaults for a backend without `.history`. One that reports it and does not implement them throws
-  // `.unsupported`.
+  // The defaults for a backend without `.history`. In a backend that reports it, they throw `.unsupported`.
 
   /// Returns no version. Throws `.unsupported` if the backend reports `.history`.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {

@@ -3,8 +3,8 @@
 /// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. `async` code
 /// calls them inside ``perform(_:)``. Every method may be called from any thread.
 ///
-/// A backend is an object. Values with one key in the same object see each other's changes. A backend that changes what
-/// another one does, such as one that counts calls, is a subclass of ``ForwardingBackend``.
+/// A backend is an object. Values with the same key and the same object see each other's changes. To change what
+/// another backend does, for example to count calls, subclass ``ForwardingBackend``.
 ///
 /// `CofferTesting` contains the conformance suite that every backend passes.
 ///
@@ -37,8 +37,8 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// run is returned. If it changes nothing, nothing is written. A vault and memory run it once.
   ///
   /// The default, for a backend without `.transactions`, runs `body` on the backend itself: each call takes effect at
-  /// once, other programs see the steps between, and what was changed before `body` fails stays changed. To lose
-  /// nothing in either case, read and check first, store before you remove, and store last what you can do without.
+  /// once, other programs see the steps in between, and what was changed before `body` fails stays changed. To lose
+  /// nothing then, read and check first, store before you remove, and store the least important data last.
   ///
   /// Throws an error of the store.
   func transaction<R, E: Error>(
@@ -50,7 +50,7 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   ///
   /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
   /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that
-  /// is not read keeps a limited number of changes. Further ones replace them by one change of all secrets. The
+  /// is not read keeps a limited number of changes. If there are more, one change of all secrets replaces them. The
   /// default, for a backend without `.changes`, is a stream that ends at once.
   func changes() -> AsyncStream<SecretChange>
 
@@ -61,16 +61,16 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// `.unsupported`, for a backend without `.leases`.
   func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
 
-  /// Gives up what the backend keeps between calls, such as an open file and keys in memory. The next call gets it
-  /// again. Closing twice has no further effect. The default stores what waits, as every backend does first: the
-  /// changes of values with a delay.
+  /// Releases what the backend keeps between calls, such as an open file and keys in memory. The next call opens it
+  /// again. Closing twice has no further effect. Every backend first stores the changes of values that wait for a
+  /// delay. The default does only that.
   ///
   /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the
   /// same backend.
   func close() throws(SecretError)
 
-  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that
-  /// follow a change. A read that would need a prompt throws `.locked`.
+  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as a read after a
+  /// change. A read that would need a prompt throws `.locked`.
   ///
   /// The default is the backend itself, for backends without prompts.
   var withoutPrompts: any SecretBackend { get }
@@ -99,22 +99,22 @@ public struct SecretFeatures: OptionSet, Sendable {
 }
 
 extension SecretBackend {
-  /// Runs `body` in a transaction, and returns its result. The method `transaction` says what `body` may do, which
-  /// **may run more than once**, and what a backend without transactions does. Throws what `body` throws, and an error
-  /// of the store.
+  /// Runs `body` in a transaction, and returns its result. **`body` may run more than once**: the method `transaction`
+  /// says what it may do, and what a backend without transactions does. Throws what `body` throws, and an error of the
+  /// store.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
     try transaction(body).get()
   }
 
-  /// Runs `body` in a transaction, and returns its result: the same with typed errors.
+  /// Runs `body` in a transaction, and returns its result. For a body with typed errors.
   public func withTransaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try transaction(body).get()
   }
 
-  /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. The one way from
-  /// `async` code to a backend: calls block, and a keyring can show a prompt for minutes.
+  /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. Call a backend
+  /// from `async` code only in this way: calls block, and a keyring can show a prompt for minutes.
   ///
   /// ```swift
   /// let names = try await backend.perform { try $0.items().map(\.identifier) }
@@ -141,7 +141,7 @@ extension SecretBackend {
   /// No feature.
   public var features: SecretFeatures { [] }
 
-  /// Runs `body` on the backend itself. Throws nothing of its own.
+  /// Runs `body` on the backend itself. Throws `.unsupported` if the backend reports `.transactions`.
   public func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
@@ -159,7 +159,7 @@ extension SecretBackend {
       advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
   }
 
-  /// Stores what waits.
+  /// Stores the changes that wait for a delay.
   public func close() throws(SecretError) { try WaitingChanges.store(in: self) }
 
   /// The backend itself.
@@ -168,6 +168,6 @@ extension SecretBackend {
 
 extension SecretError {
   static func missingFeature(_ name: String) -> SecretError {
-    SecretError(.unsupported, "This backend says that it has \(name), and does not implement them.")
+    SecretError(.unsupported, "This backend reports \(name), but does not implement them.")
   }
 }

@@ -9,8 +9,7 @@ public struct SecretChange: Hashable, Sendable {
   /// Creates the notice for one secret, or for all secrets if `identifier` is `nil`.
   public init(_ identifier: SecretIdentifier?) { (self.identifier, origin) = (identifier, nil) }
 
-  /// Creates the notice for a change that the call on the backend has made itself. A change by others that the call
-  /// only notices has no origin.
+  /// Creates the notice for a change that the current call on the backend has made. Changes by others have no origin.
   package init(madeNow identifier: SecretIdentifier) {
     (self.identifier, origin) = (identifier, Self.currentOrigin)
   }

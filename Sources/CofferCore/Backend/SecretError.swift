@@ -19,7 +19,7 @@ public struct SecretError: Error, Hashable, Sendable {
   package enum Remedy: Hashable, Sendable {
     /// To accept the vault at a path as it is, if a person knows that it is the right one.
     case trust(path: String)
-    /// To let `doctor` say what is to be set up.
+    /// To run `doctor`, which tells what must be set up.
     case diagnosis
   }
 
@@ -97,12 +97,12 @@ extension SecretError {
     public static let rolledBack = Code("rolledBack")
     /// Another vault is at the path of the one that was seen before.
     public static let unexpectedVault = Code("unexpectedVault")
-    /// The vault has a master key that does not follow from the one that was seen: an older or a foreign one.
+    /// The vault's master key is not a successor of the one that was seen before: it is older, or foreign.
     public static let unexpectedKey = Code("unexpectedKey")
     /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked against
     /// it.
     public static let unverifiable = Code("unverifiable")
-    /// Nothing vouches for the vault yet: an identity opened it, and anyone can make a vault for a recipient.
+    /// Nothing proves the origin of the vault yet: an identity opened it, but anyone can make a vault for a recipient.
     public static let untrusted = Code("untrusted")
     /// The vault has a later version of the format, or the stored value a version that the program does not read.
     public static let unsupportedVersion = Code("unsupportedVersion")
@@ -135,7 +135,7 @@ extension SecretError {
     public static let outcomeUnknown = Code("outcomeUnknown")
     /// The call conflicts with another one, such as the use of a backend in its own transaction.
     public static let conflict = Code("conflict")
-    /// Several different items have the identifier, and the call is for one.
+    /// Several different items have the identifier, but the call needs one.
     public static let ambiguous = Code("ambiguous")
     /// The backend does not support the call.
     public static let unsupported = Code("unsupported")

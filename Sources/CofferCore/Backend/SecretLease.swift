@@ -17,11 +17,11 @@ extension SecretBackend {
   /// Runs `body` with the lease of a secret: only one thread of one process has it at a time. If several programs
   /// refresh one token, a lease lets one of them do it. Reading and changing the secret need no lease.
   ///
-  /// `body` gets the access to store through. The same lease cannot be taken again in it.
+  /// `body` gets the backend through which to store. It cannot take the same lease again.
   ///
   /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and
   /// what ``SecretBackend/tryLease(_:)`` throws: `.unsupported` for a backend without leases.
-  // In `async` code, the other overload is chosen for every body, because the wait here blocks the thread.
+  // In `async` code, the compiler always chooses the other overload, because the wait here blocks the thread.
   @_disfavoredOverload
   public func withLease<R>(
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: (any SecretBackend) throws -> R

@@ -4,8 +4,8 @@ public import FoundationEssentials
 public struct SecretMetadata: Hashable, Sendable {
   /// A human-readable name: at most 1024 UTF-8 bytes without NUL.
   public var label: String?
-  /// The time at which the secret was first stored. A store keeps the existing time, and otherwise uses this one, or
-  /// the current time if it is `nil`.
+  /// The time at which the secret was first stored. A store keeps the existing time. If there is none, it uses this
+  /// one, or the current time if this is `nil`.
   public var created: Date?
   /// The time at which the secret was last stored. Backends set it and ignore the value in a call of `store`.
   public var modified: Date?

@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// One version of a secret, without its value.
 public struct SecretVersion: Hashable, Sendable {
-  /// What a version is.
+  /// The kind of a version.
   public enum Kind: Hashable, Sendable {
     /// The secret has this value now.
     case current
@@ -15,7 +15,7 @@ public struct SecretVersion: Hashable, Sendable {
   /// Identifies the version among those of its secret. A later version has a higher number, and no number is used
   /// again. The numbers of one secret need not be consecutive.
   public let number: Int
-  /// What the version is.
+  /// The kind of the version.
   public let kind: Kind
   /// When the version was stored, or the secret removed.
   public let date: Date

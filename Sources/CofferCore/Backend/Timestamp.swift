@@ -1,6 +1,6 @@
 package import FoundationEssentials
 
-/// Converts dates to whole milliseconds since 1970, as a vault has them, and back.
+/// Converts dates to whole milliseconds since 1970, as a vault stores them, and back.
 package enum Timestamp {
   /// Returns the milliseconds since 1970, and 0 for `nil`. A date outside of the range (±292 million years) becomes the
   /// nearest end of the range.

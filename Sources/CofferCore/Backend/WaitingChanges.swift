@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Changes that wait in memory, and that a backend must have before it is closed.
+/// Changes that wait in memory, and must be stored before their backend is closed.
 package enum WaitingChanges {
   private static let store = Mutex<(@Sendable (any SecretBackend) throws(SecretError) -> Void)?>(nil)
 
@@ -11,7 +11,7 @@ package enum WaitingChanges {
     store.withLock { $0 = $0 ?? body }
   }
 
-  /// Stores the changes of values in `backend`. Throws the first error after it has tried each.
+  /// Stores the waiting changes of `backend`. Tries each of them, and then throws the first error.
   package static func store(in backend: any SecretBackend) throws(SecretError) {
     if let store = store.withLock({ $0 }) { try store(backend) }
   }

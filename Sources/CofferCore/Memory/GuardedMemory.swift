@@ -4,11 +4,12 @@ internal import Glibc
 /// The memory of secret bytes: pages of libsodium that are locked, excluded from core dumps, and enclosed by guard
 /// pages.
 ///
-/// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about 65,000
-/// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, whose parts of 4096 bytes each
-/// hold blocks of one size. A slab without a block in use is freed if there is another one. Only larger blocks have an
-/// allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped; ``isLocked`` is then
-/// `false`. If guarded memory is not available, the block is on the heap, and is still wiped. Thread-safe.
+/// `sodium_malloc` costs several system calls and four of the about 65,000 memory mappings of a process
+/// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore taken from slabs of 64 KiB. A slab consists of parts
+/// of 4096 bytes, each with blocks of one size. An empty slab is freed if there is another empty one. Only larger
+/// blocks have an allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped;
+/// ``isLocked`` is then `false`. If guarded memory is not available, the block is on the heap, and is still wiped.
+/// Thread-safe.
 enum GuardedMemory {
   /// The allocator of a block.
   enum Origin {
@@ -58,13 +59,13 @@ enum GuardedMemory {
 
   struct Blocks {
     private(set) var slabs: [Slab] = []
-    /// At most one slab is empty, so that the next block needs no system call.
+    /// Whether a slab is empty. One is kept, so that the next block needs no system call.
     private var hasEmptySlab = false
     /// Whether all allocations so far are locked.
     var isLocked = true
 
     mutating func take(_ sizeClass: Int) -> (UnsafeMutableRawPointer, Slab)? {
-      // Nearly always the last slab has room.
+      // The last slab nearly always has room.
       for slab in slabs.reversed() {
         guard let block = slab.take(sizeClass) else { continue }
         if slab.blocksInUse == 1 { hasEmptySlab = false }

@@ -1,9 +1,9 @@
 internal import CLinux
 internal import CSodium
 
-/// What a computation leaves of a secret outside guarded memory: in the processor's registers, and below the stack
-/// pointer. From there it could get into swap space, into a core dump, and into the stack frames of signal handlers and
-/// the dynamic linker. Only this type clears it. Thread-safe.
+/// The copies of a secret that a computation leaves outside guarded memory: in the processor's registers, and below the
+/// stack pointer. From there they could get into swap space, into a core dump, and into the stack frames of signal
+/// handlers and the dynamic linker. Only this type clears them. Thread-safe.
 package enum Residue {
   /// Bytes. Argon2 uses the most stack of libsodium's functions: 6,900 bytes, measured with 1.0.18.
   /// `Tests/System/stops` fails if a secret is left deeper in the stack.

@@ -16,7 +16,7 @@ extension SecretBytes {
           _ = sodium_bin2base64(target, block.count, bytes.baseAddress, bytes.count, variant)
         }
       }
-      // Without the NUL with which libsodium terminates the text.
+      // libsodium terminates the text with a NUL.
       return block.count - 1
     }
   }

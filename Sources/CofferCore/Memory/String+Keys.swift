@@ -1,6 +1,6 @@
 extension String {
-  /// The text with only the beginning of each key (`coffer-key-v1:`) and identity (`AGE-SECRET-KEY-`) in it, in letters
-  /// of either case. A message may repeat what was typed, and what was typed may be a key.
+  /// The text, in which each key (`coffer-key-v1:`) and identity (`AGE-SECRET-KEY-`) is cut off after its prefix, in
+  /// upper or lower case. A message may repeat what a person typed, which may be a key.
   package var withoutKeys: String {
     func lowercase(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
     func isOfKey(_ byte: UInt8) -> Bool {
@@ -13,7 +13,7 @@ extension String {
         lowercase(first) == prefix[0] && rest.prefix(prefix.count).map(lowercase) == prefix
       }
       let body = rest.dropFirst(prefix?.count ?? 0).prefix(while: isOfKey)
-      // Fewer characters are those of a description.
+      // A prefix with at most five characters after it is part of a description, not of a key.
       if let prefix, body.count > 5 {
         kept += rest.prefix(prefix.count) + "…".utf8
         (rest, wasCut) = (rest[body.endIndex...], true)

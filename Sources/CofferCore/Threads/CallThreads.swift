@@ -53,7 +53,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     if isThreadNeeded { threads += 1 } else { pthread_cond_signal(condition) }
     pthread_mutex_unlock(mutex)
     if isThreadNeeded && startThread({ self.work() }) != 0 {
-      // The system gives no thread. Other threads do the job, or, if there are none, this one does.
+      // The system has no thread left. The other threads do the job, or this one if there are none.
       pthread_mutex_lock(mutex)
       threads -= 1
       let stranded = threads == 0 ? jobs.popFirst() : nil
@@ -64,8 +64,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
 
   /// Runs `body` on one of the threads while the task is suspended. Cancelling the task does not end the call.
   package func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-    // Nothing checks here that it is resumed once. The thread sanitizer can follow it, and cannot follow the checked
-    // one.
+    // Not the checked continuation, which the thread sanitizer cannot follow. This one is resumed once.
     await withUnsafeContinuation { continuation in
       submit { continuation.resume(returning: body()) }
     }

@@ -1,11 +1,11 @@
 internal import Glibc
 internal import Synchronization
 
-/// Work that is done before the process ends by `exit` or by the end of `main`. A signal that ends it does not do this
-/// work.
+/// Work that is done before the process ends by `exit` or by the end of `main`. If a signal ends the process, the work
+/// is not done.
 package enum EndOfProcess {
   private static let work = Mutex<(body: @Sendable () -> Void, process: pid_t)?>(nil)
-  /// The time that a supervisor such as docker gives a process before it kills it.
+  /// A supervisor such as Docker kills a process that takes longer to end.
   private static let limit = Duration.seconds(10)
 
   /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. Calls after the first have no
@@ -20,14 +20,14 @@ package enum EndOfProcess {
   }
 
   private static func finish() {
-    // In a copy of the process by fork there is nothing to do: the original process does the work.
+    // A forked copy of the process has nothing to do: the original process does the work.
     guard let (body, process) = work.withLock({ $0 }), process == getpid() else { return }
     let isDone = Atomic(false)
     let failure = startThread {
       body()
       isDone.store(true, ordering: .releasing)
     }
-    // The system has no thread to give.
+    // The system has no thread left.
     if failure != 0 { return body() }
     let deadline = ContinuousClock.now + limit
     while !isDone.load(ordering: .acquiring) && ContinuousClock.now < deadline {

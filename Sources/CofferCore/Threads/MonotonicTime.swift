@@ -1,7 +1,7 @@
 internal import Glibc
 
 extension timespec {
-  /// The time on the clock `CLOCK_MONOTONIC` when `duration` will have passed.
+  /// The time on the clock `CLOCK_MONOTONIC` after `duration`.
   init(after duration: Duration) {
     self.init()
     clock_gettime(CLOCK_MONOTONIC, &self)
@@ -13,6 +13,6 @@ extension timespec {
 }
 
 extension Duration {
-  /// The duration for a message, in tenths of a second.
+  /// The duration for a message, rounded up to tenths of a second.
   package var rounded: Duration { .milliseconds(100) * Int((self / .milliseconds(100)).rounded(.up)) }
 }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The elements that a stream's consumer has not taken yet, up to a limit. Thread-safe.
 ///
-/// An `AsyncStream` keeps all elements or a number of them, whatever their size.
+/// An `AsyncStream` can limit the number of its elements, but not their size.
 package final class StreamBuffer<Element: Sendable>: Sendable {
   private let state = Mutex((elements: Fifo<(element: Element, size: Int)>(), size: 0))
   private let limit: Int
@@ -10,8 +10,8 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
   private let signals: AsyncStream<Void>
   private let signal: AsyncStream<Void>.Continuation
 
-  /// A buffer of elements with the total size `limit`. When an element exceeds it, all elements before that one are
-  /// replaced by `replacement`, or else the oldest are dropped. The newest element is always kept.
+  /// A buffer of elements with the total size `limit`. When the elements exceed it, `replacement` replaces all of them.
+  /// Without a replacement, the oldest are dropped, and the newest is always kept.
   package init(limit: Int, replacingOldBy replacement: Element? = nil) {
     self.limit = limit
     self.replacement = replacement

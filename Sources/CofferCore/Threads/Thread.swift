@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Runs `body` on a new thread, which receives no signals: the handlers of the program run on its own threads. Returns
+/// Runs `body` on a new thread, which receives no signals: the program's handlers run on the program's threads. Returns
 /// 0, or the `errno` of the system call that failed.
 package func startThread(_ body: @escaping @Sendable () -> Void) -> Int32 {
   final class Start: Sendable {
