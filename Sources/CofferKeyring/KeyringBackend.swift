@@ -95,9 +95,9 @@ public final class KeyringBackend: SecretBackend {
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
 
-  /// Calls `observer` before each wait for a prompt, on the thread that waits, and calls what `observer` has returned
-  /// after the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread.
-  /// Replaces an earlier observer. Thread-safe.
+  /// Calls `observer` before each wait for a prompt, on the thread that waits. Calls the closure that it returns after
+  /// the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread. Replaces
+  /// an earlier observer. Thread-safe.
   package func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
   /// Makes lists leave out the items that the service refuses to read, and call `observer` with a description and the
@@ -107,7 +107,7 @@ public final class KeyringBackend: SecretBackend {
     unreadable.withLock { $0 = observer }
   }
 
-  /// Gives the operations of a command one deadline together.
+  /// Gives all operations of a command one common deadline.
   package func shareDeadline() { connection.shareDeadline() }
 
   /// Changes, leases and attributes.
@@ -172,8 +172,8 @@ public final class KeyringBackend: SecretBackend {
   }
 
   /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`. Needs one call for each item of
-  /// the service and one for 64 values, which are in memory together. Throws what `body` throws, and the errors of the
-  /// service.
+  /// the service and one for each 64 values, which are in memory together. Throws what `body` throws, and the errors of
+  /// the service.
   public func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
@@ -200,8 +200,8 @@ public final class KeyringBackend: SecretBackend {
     }
   }
 
-  /// Returns a secret that could not be read together with others: a locked one, one that another program has changed,
-  /// or one that cannot be read, which the observer is told with an error of one of `codes`.
+  /// Returns a secret that could not be read together with others, because it was locked, changed by another program,
+  /// or unreadable. If there is an observer and the error has one of `codes`, calls it and returns `nil`.
   private func readable(
     _ identifier: SecretIdentifier, unless codes: Set<SecretError.Code>
   ) throws(SecretError) -> Secret? {
@@ -226,10 +226,10 @@ public final class KeyringBackend: SecretBackend {
 
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
-  /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which one connection
-  /// at a time can own. It therefore holds between all programs that reach the same keyring, and ends with the process.
-  /// It holds no longer than the bus runs, like the keyring itself. Throws `.denied` if the bus does not permit names,
-  /// as in some sandboxes, and the errors of the service.
+  /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which only one
+  /// connection at a time can own. So the lease holds between all programs that reach the same keyring. It ends with
+  /// the process or with the bus, like the keyring itself. Throws `.denied` if the bus does not permit names, as in
+  /// some sandboxes, and the errors of the service.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let name = "coffer.lease.h" + identifier.hashText
     let timeout = options.callTimeout
@@ -265,11 +265,11 @@ public final class KeyringBackend: SecretBackend {
   }
 
   /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is
-  /// `false`, and the errors of the service. The original is then kept, and a reason says so if a copy remains.
+  /// `false`, and the errors of the service. The original is then kept. If a copy remains, the reason says so.
   package func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome {
-    // Outside the closure, which runs a second time if the service stops after the originals were deleted.
+    // Outside the closure, because the closure runs again if the service stops after the originals were deleted.
     var replaced: [FoundItem]?
     return try search(for: identifier) { search throws(ServiceFailure) in
       let remover = ItemRemover(search: search, identifier: identifier)
@@ -282,7 +282,7 @@ public final class KeyringBackend: SecretBackend {
   }
 
   private func remove(_ identifier: SecretIdentifier, all: Bool) throws(SecretError) -> Bool {
-    // Outside the closure, which runs a second time if the service stops after a deletion.
+    // Outside the closure, because the closure runs again if the service stops after a deletion.
     var isRemoved = false
     try search(for: identifier) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).remove(all: all) { isRemoved = true }

@@ -1,7 +1,7 @@
 #if Keyring
 package import CofferCore
 
-/// The state of the session bus and its Secret Service. Finding it starts nothing, unlocks nothing and shows no prompt.
+/// The state of the session bus and its Secret Service. The probe starts nothing, unlocks nothing and shows no prompt.
 package struct KeyringStatus: Sendable {
   /// The D-Bus address of the session bus, or `nil` if none was found.
   package internal(set) var busAddress: String?

@@ -3,12 +3,12 @@ internal import CofferCore
 /// One requirement of the protocols, and the code that checks it.
 struct Check: Sendable {
   let name: String
-  /// The features of the backends that it is for.
+  /// The features that a backend must report, so that the check applies.
   var features: SecretFeatures = []
   var omittedBy: SecretBackendConformance.Omissions = []
-  /// Whether it needs ``SecretBackendConformance/Options/setHistoryVersions``.
+  /// Whether the check needs ``SecretBackendConformance/Options/setHistoryVersions``.
   var setsHistoryLimit = false
-  /// The code, which gets the backend, and the identifier of a secret of the check: account `a`. It runs on a thread
+  /// The code of the check. Gets the backend, and the identifier of a secret with the account `a`. Runs on a thread
   /// that may block, and calls the synchronous methods of the backend.
   let body: @Sendable (ConformanceContext, any SecretBackend, _ a: SecretIdentifier) throws -> Void
 
@@ -32,7 +32,7 @@ struct Check: Sendable {
 }
 
 extension SecretFeatures {
-  /// What the checks of earlier versions need.
+  /// The features that the checks of earlier versions need.
   static let versions: SecretFeatures = [.history, .transactions]
 }
 
@@ -137,7 +137,7 @@ struct ConformanceContext: Sendable {
     throw Expectation(situation, expected: text(expected), found: difference)
   }
 
-  /// Expects `remove` to return `expected`: whether there was a secret.
+  /// Expects `remove` to return `expected`, which says whether there was a secret.
   func expectRemoval(of identifier: SecretIdentifier, toReturn expected: Bool, _ situation: String) throws {
     try expect(try backend.remove(identifier), toBe: expected, "remove, \(situation)")
   }

@@ -1,7 +1,7 @@
 public import CofferCore
 internal import Synchronization
 
-/// A backend that fails when a test says so, and otherwise passes every call on to another one. Thread-safe.
+/// A backend that fails when a test says so, and otherwise passes every call on to another backend. Thread-safe.
 ///
 /// ```swift
 /// let backend = FailingBackend()
@@ -37,12 +37,12 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
     }
   }
 
-  /// An error, and the number of calls that still fail with it, or `nil` for all.
+  /// An error, and the number of calls that still fail with it. `nil`: all calls fail.
   private typealias Failure = (error: SecretError, remaining: Int?)
 
   private let state = Mutex<(failures: [Call: Failure], counts: [Call: Int])>(([:], [:]))
 
-  /// Creates a backend in memory, or one that passes its calls to `base`, which a test can change as another process
+  /// Creates a backend that passes its calls to `base`, or else to memory. A test can change `base` as another process
   /// would.
   public override init(_ base: any SecretBackend = MemoryBackend()) {
     super.init(base)

@@ -198,7 +198,7 @@ extension Check {
 }
 
 extension ConformanceContext {
-  /// Expects `restore` of a version, or of the newest earlier one, to return `expected`: whether there was one.
+  /// Expects `restore` to return a version if `expected`, and otherwise `nil`.
   fileprivate func expectRestore(
     of identifier: SecretIdentifier, version: Int? = nil, toReturn expected: Bool, _ situation: String
   ) throws {
@@ -214,7 +214,7 @@ extension ConformanceContext {
     try expect(found, toBe: expected, "the removed secrets, \(situation)")
   }
 
-  /// Calls `body` with a function that sets the number of versions, which is 10 at the end.
+  /// Calls `body` with a function that sets the number of versions. Sets the number to 10 at the end.
   fileprivate func withHistoryLimit(_ body: ((Int) throws -> Void) throws -> Void) throws {
     guard let set = options.setHistoryVersions else { return }
     let outcome = Result { try body { versions in try set(backend, versions) } }

@@ -8,8 +8,8 @@ internal import Synchronization
 /// try await SecretBackendConformance { MyBackend() }.run()
 /// ```
 ///
-/// Each check has a stable name, by which a failure names it. A check uses a service with a random name and removes
-/// what it stored, so the store may contain other secrets. What `features` of the backend reports is checked.
+/// Each check has a stable name, which its failure contains. A check uses a service with a random name and removes what
+/// it stored, so the store may contain other secrets. The suite checks the features that the backend reports.
 ///
 /// The checks of `.history` need a backend that keeps at least 5 earlier versions.
 public struct SecretBackendConformance: Sendable {
@@ -69,7 +69,7 @@ public struct SecretBackendConformance: Sendable {
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     let context = ConformanceContext(
       backend: backend, options: options, service: "conformance.\(check.name).\(random)")
-    // The first of two possible ends of the check counts.
+    // The check ends, or its timeout passes: only the first of the two counts.
     let isOver = Atomic(false)
     let isFirst = { @Sendable in !isOver.exchange(true, ordering: .acquiringAndReleasing) }
     try await withCheckedThrowingContinuation { continuation in
@@ -97,8 +97,8 @@ extension SecretBackendConformance {
     public var maximumNameLength = SecretIdentifier.maximumLength
     /// The capabilities that the backend does not have. None by default.
     public var omissions: Omissions = []
-    /// Sets the number of earlier versions that the backend keeps, for the checks of a limit, which leave it at 10 and
-    /// so may drop versions of other secrets. `nil`, the default, skips these.
+    /// Sets the number of earlier versions that the backend keeps. The checks of a limit call it, and leave 10, so
+    /// versions of other secrets may be dropped. `nil`, the default, skips these checks.
     public var setHistoryVersions: (@Sendable (any SecretBackend, Int) throws -> Void)?
     /// The number of threads in concurrency checks. 8 by default.
     public var threadCount = 8

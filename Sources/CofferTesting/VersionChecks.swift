@@ -92,7 +92,7 @@ extension Check {
 
     Check(name: "lookup-of-a-version", features: .versions) { context, backend, a in
       let b = try context.identifier("b")
-      // Sizes, so that a value cannot be mistaken for another.
+      // Each value has its own size, so that no value can be mistaken for another.
       let values = [pattern(5000), [], pattern(1)]
       for value in values { try context.store(value, a) }
       try context.store(["1", "2", "3", "4", "5"], in: b)
@@ -230,8 +230,8 @@ extension Check {
 }
 
 extension ConformanceContext {
-  /// Expects the backend to have these versions of a secret, newest first, and the value of the newest one as that of
-  /// the secret. `nil` stands for a removal.
+  /// Expects these versions of a secret, newest first, and the value of the newest one as that of the secret. `nil`
+  /// stands for a removal.
   func expectHistory(_ expected: [String?], _ identifier: SecretIdentifier, _ situation: String) throws {
     try expectValue((expected.first ?? nil).map { Array($0.utf8) }, identifier, situation)
     let situation = "the versions, \(situation)"

@@ -6,10 +6,9 @@ internal import Glibc
 ///
 /// `sodium_malloc` costs several system calls and four of the about 65,000 memory mappings of a process
 /// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore taken from slabs of 64 KiB. A slab consists of parts
-/// of 4096 bytes, each with blocks of one size. An empty slab is freed if there is another empty one. Only larger
-/// blocks have an allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped;
-/// ``isLocked`` is then `false`. If guarded memory is not available, the block is on the heap, and is still wiped.
-/// Thread-safe.
+/// of 4096 bytes, each with blocks of one size. An empty slab is freed if there is another empty one. Larger blocks are
+/// allocated separately. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped; ``isLocked`` is then `false`.
+/// If guarded memory is not available, the block is on the heap, and is still wiped. Thread-safe.
 enum GuardedMemory {
   /// The allocator of a block.
   enum Origin {

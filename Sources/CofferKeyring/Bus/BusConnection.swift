@@ -9,8 +9,8 @@ internal import CofferCore
 final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a lock of its own
   let raw: OpaquePointer
 
-  /// Connects and sends `Hello`. A ``CloseSubscription`` needs the context that it wakes, which must not be the current
-  /// one of any thread until this returns.
+  /// Connects and sends `Hello`. `context` is the one that a ``CloseSubscription`` wakes. Until this returns, it must
+  /// not be the current context of any thread.
   static func to(
     _ address: String, by deadline: Deadline, closingOn context: EventContext? = nil
   ) throws(ServiceFailure) -> BusConnection {
@@ -23,7 +23,7 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
       func connect() -> OpaquePointer? {
         g_dbus_connection_new_for_address_sync(address, flags, nil, cancellable, &error)
       }
-      // The end of the connection is reported to the context that is current when it is made.
+      // The end of a connection is reported to the context that is current when the connection is made.
       let raw = if let context { context.asCurrent(connect) } else { connect() }
       guard let raw else { throw ServiceFailure(consuming: error, deadline) }
       g_dbus_connection_set_exit_on_close(raw, 0)
@@ -49,14 +49,14 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return "unix:path=" + String(cString: escaped)
   }
 
-  /// The name by which the bus knows this connection, such as `:1.7`.
+  /// The name of this connection on the bus, such as `:1.7`.
   var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
 
-  /// Delivers the signals that have arrived for `context` and whose subscriptions were released. Otherwise GLib keeps
-  /// the signals, and with them the connection and the context.
+  /// Delivers the signals on `context` whose subscriptions were released. Otherwise GLib keeps these signals, and with
+  /// them the connection and the context.
   func deliverLast(on context: EventContext) {
     if !isClosed {
-      // The bus handles messages in order: no signal of the subscriptions follows this answer.
+      // The bus handles messages in order: no signal for the subscriptions can follow this answer.
       do throws(ServiceFailure) { _ = try callBus("GetId", by: Deadline(after: .seconds(1))) } catch {}
     }
     context.deliverPending()
@@ -64,8 +64,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   // MARK: Calls
 
-  /// Makes a call and waits for the answer. Never starts a service. Sends `descriptor` with the call, if there is one;
-  /// the argument ``Variant/handle(_:)`` stands for it.
+  /// Makes a call and waits for the answer. Never starts a service. Sends `descriptor` with the call, if there is one:
+  /// ``Variant/handle(_:)`` stands for it in the arguments.
   func call(
     _ destination: String, path: String, _ interface: String, _ method: String, _ arguments: [Variant] = [],
     descriptor: Int32? = nil, by deadline: Deadline
@@ -91,7 +91,7 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return Variant(owning: answer)
   }
 
-  /// The name and the object of the bus itself. The interface is called like the name.
+  /// The name and the object of the bus itself. Its interface has the same name.
   static let (busName, busPath) = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
 
   func callBus(
@@ -119,7 +119,7 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return try answer.element(0) { $0.unsigned32.flatMap(NameOwner.init) }
   }
 
-  /// Gives the bus name up. A failure is ignored: the bus has then ended, and its names with it.
+  /// Releases the bus name. A failure is ignored: the bus has then ended, and its names with it.
   func releaseName(_ name: String, by deadline: Deadline) {
     do throws(ServiceFailure) { _ = try callBus("ReleaseName", [.string(name)], by: deadline) } catch {}
   }

@@ -7,9 +7,9 @@ internal import Synchronization
 /// A call of GLib or libsecret that has no timeout of its own. The call runs on a thread of its own, and the caller may
 /// do something else before it waits for the result.
 ///
-/// That thread blocks all signals, and so do the threads that GLib starts from it, GDBus's worker among them. On a
-/// thread that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the
-/// program waits for would be lost. Every connection is therefore made by such a call.
+/// That thread blocks all signals, and so do the threads that GLib starts from it, such as GDBus's worker. If one of
+/// them did not, a signal that the program blocks could end the process, and a `SIGCHLD` that the program waits for
+/// could be lost. Every connection is therefore made by such a call.
 final class CancellableCall<R>: Sendable {
   private final class State: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
@@ -23,7 +23,7 @@ final class CancellableCall<R>: Sendable {
 
   private let state: State
 
-  /// Starts `body`, which must pass the cancellable to each call that waits. It throws `.timedOut` if it was cancelled.
+  /// Starts `body`, which must pass the cancellable to each call that waits, and throws `.timedOut` if cancelled.
   init(_ body: @escaping @Sendable (UnsafeMutablePointer<GCancellable>) throws(ServiceFailure) -> R) {
     let state = State()
     self.state = state
@@ -44,8 +44,8 @@ final class CancellableCall<R>: Sendable {
   /// Lets the call end by itself, even if this object is released first. For a call that no longer waits for anything.
   func letEnd() { state.isCancelledOnRelease.store(false, ordering: .releasing) }
 
-  /// Waits for the end of the call, and cancels it at the deadline. Does not wait long for the end of a cancelled call:
-  /// GDBus does not cancel its first call to a bus, whose answer it awaits for 25 seconds.
+  /// Waits for the end of the call, and cancels it at the deadline. Waits for the end of a cancelled call for at most
+  /// 100 milliseconds: GDBus does not cancel its first call to a bus, and waits 25 seconds for the answer.
   func result(by deadline: Deadline) throws(ServiceFailure) -> R {
     let timeout = DispatchTimeInterval.milliseconds(Int(try deadline.remainingMilliseconds()))
     if state.ended.wait(timeout: .now() + timeout) == .timedOut {

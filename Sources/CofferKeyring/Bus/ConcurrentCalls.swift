@@ -2,7 +2,7 @@
 internal import CLibsecret
 
 extension BusConnection {
-  /// The largest number of calls without an answer. More do not make a service faster.
+  /// The largest number of calls that wait for an answer. A service does not get faster with more.
   private static let maximumPending = 64
 
   /// One call, which GLib holds until the answer arrives.

@@ -1,9 +1,9 @@
 #if Keyring
 internal import Synchronization
 
-/// The time that a method of the backend, or a part of it, has for everything that it waits for.
+/// The time limit of a backend's method, or of a part of it, for everything that it waits for.
 final class Deadline: Sendable {
-  /// The end, the whole time, and how many of the answers that were expected so far have come.
+  /// The end, the whole time, and the numbers of answers that have come and that were expected so far.
   private let state: Mutex<(end: ContinuousClock.Instant, total: Duration, came: Int, expected: Int)>
 
   init(after total: Duration) { state = Mutex((.now + total, total, 0, 0)) }
@@ -18,7 +18,7 @@ final class Deadline: Sendable {
 
   func countAnswer() { state.withLock { $0.came += 1 } }
 
-  /// The deadline of a part that has at most `timeout`: this deadline if it is earlier.
+  /// The deadline of a part that may take at most `timeout`, and not longer than this deadline.
   func limited(to timeout: Duration) -> Deadline { timeLeft < timeout ? self : Deadline(after: timeout) }
 
   var end: ContinuousClock.Instant { state.withLock { $0.end } }
@@ -37,13 +37,13 @@ final class Deadline: Sendable {
     return timeLeft
   }
 
-  /// Returns the time that is left in milliseconds, as GLib takes it: at least 1, because 0 would be no time limit or a
-  /// default one. Throws `.timedOut` if there is none.
+  /// Returns the time that is left in milliseconds, as GLib takes it: at least 1, because 0 means no limit or a default
+  /// limit. Throws `.timedOut` if there is none.
   func remainingMilliseconds() throws(ServiceFailure) -> Int32 {
     Int32(min(max(1, try remaining() / .milliseconds(1)), Double(Int32.max)))
   }
 
-  /// Does not count the time since `start`.
+  /// Extends the deadline by the time since `start`.
   func leaveOut(since start: ContinuousClock.Instant) { state.withLock { $0.end += .now - start } }
 }
 #endif

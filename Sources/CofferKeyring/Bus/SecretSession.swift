@@ -17,11 +17,11 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   /// this module, and libsecret holds a value in locked memory several times.
   private static let maximumSealedSize = 33_554_432
 
-  /// Opens a session with what answers at `otherEnd`.
+  /// Opens a session with the service that answers at `otherEnd`.
   init(
     at end: SocketEnd, _ otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) {
-    // Otherwise GLib would report the events of the connection to the program's own context.
+    // Without a context of its own, GLib would report the events of the connection to the program's context.
     raw = try EventContext().asCurrent { () throws(ServiceFailure) in
       let connection = try end.connection(with: otherEnd, cancellable)
       defer { g_object_unref(UnsafeMutableRawPointer(connection)) }
@@ -74,7 +74,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   }
 }
 
-/// Creates a `SecretService` for a given connection, which is not one to a bus.
+/// Creates a `SecretService` for a given connection, which does not lead to a bus.
 ///
 /// libsecret's constructor replaces the given properties with the shared session bus and the well-known name. GObject
 /// allows those properties to be set only during construction. The constructor of this derived class therefore sets
@@ -125,7 +125,7 @@ private enum SecretServiceObject {
     g_value_set_flags(&values[2], flags)
     g_value_init(&values[3], g_bus_type_get_type())
     g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
-    // The other end answers when there is a connection to the bus.
+    // Without a timeout, because the other end answers only after this process has connected to the bus.
     g_value_init(&values[4], g_type_from_name("gint"))
     g_value_set_int(&values[4], .max)
     defer { for index in values.indices { g_value_unset(&values[index]) } }

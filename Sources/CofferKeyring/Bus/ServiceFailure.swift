@@ -2,7 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 
-/// The failure of a call to the Secret Service. The cases are those after which this module goes on in different ways.
+/// The failure of a call to the Secret Service. There is one case for each way in which this module continues.
 ///
 /// If a call that carries a secret is answered by a D-Bus error, only the name of the error is kept: its message might
 /// quote the secret.
@@ -11,12 +11,12 @@ enum ServiceFailure: Error {
   case lost(String)
   /// The service answered with the D-Bus error of this name, and gave this reason.
   case remote(String, reason: String? = nil)
-  /// No answer arrived within the timeout, or only some of those that were expected by then.
+  /// No answer arrived within the timeout, or only some of the expected answers.
   case timedOut(Duration, answers: Int = 0, of: Int = 1)
   /// The answer does not have the type that the protocol requires.
   case malformed
-  /// A call that transfers a secret failed. A new session may succeed: KWallet makes one in a hundred sessions with a
-  /// key that does not decrypt.
+  /// A call that transfers a secret failed. A new session may succeed: in one of a hundred sessions of KWallet, the key
+  /// does not decrypt.
   indirect case session(ServiceFailure)
   /// GLib could not make the call.
   case failed(String)

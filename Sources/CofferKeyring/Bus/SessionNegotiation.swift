@@ -1,12 +1,12 @@
 #if Keyring
 internal import CLibsecret
 
-/// A session from its beginning: libsecret makes a key pair, and asks for a session with it.
+/// The opening of a session: libsecret makes a key pair, and asks the service for a session.
 ///
-/// libsecret asks on a connection of its own, whose other end is here. ``path(by:_:)`` passes the question on to the
-/// service, and passes the answer back after a check of its type, which libsecret does not do. So the key pair is made
-/// while this process connects to the bus, the key is computed while the service already uses the session, and no other
-/// message of libsecret reaches the bus.
+/// libsecret asks on a connection of its own, whose other end this object has. ``path(by:_:)`` passes the question to
+/// the service, checks the type of the answer, which libsecret does not do, and passes the answer back. So libsecret
+/// makes the key pair while this process connects to the bus, and computes the key while the service already uses the
+/// session. No other message of libsecret reaches the bus.
 final class SessionNegotiation: Sendable {
   /// The longest public key in bytes: 1024 bits, the group of the protocol's only encryption, and the zero byte that
   /// KWallet puts before a number whose first bit is set.
@@ -14,7 +14,7 @@ final class SessionNegotiation: Sendable {
 
   private let end: SocketEnd
   private let session: CancellableCall<SecretSession>
-  /// The path of the session, when the service has told it. Accessed by one thread at a time.
+  /// The path of the session, once the service has returned it. Accessed by one thread at a time.
   private nonisolated(unsafe) var path: String?
 
   /// Begins on a thread of its own.
@@ -27,10 +27,10 @@ final class SessionNegotiation: Sendable {
   }
 
   /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns the path of the
-  /// session, which later calls know. One thread may call it at a time.
+  /// session, in later calls at once. Only one thread at a time may call this.
   ///
-  /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does
-  /// not support the first one.
+  /// Throws what `call` throws. If the service does not support encryption, libsecret first asks again for a session
+  /// without it.
   func path(
     by deadline: Deadline, _ call: ([Variant]) throws(ServiceFailure) -> Variant
   ) throws(ServiceFailure) -> String {
@@ -49,10 +49,10 @@ final class SessionNegotiation: Sendable {
         try end.send(question.error(name))
       }
     }
-    return try session(by: deadline).path  // throws why libsecret does not ask
+    return try session(by: deadline).path  // throws the reason why libsecret does not ask
   }
 
-  /// Waits until libsecret has computed the key. To be called after ``path(by:_:)``.
+  /// Waits until libsecret has computed the key. Call this after ``path(by:_:)``.
   func session(by deadline: Deadline) throws(ServiceFailure) -> SecretSession {
     try session.result(by: deadline)
   }

@@ -1,12 +1,12 @@
 #if Keyring
 internal import CLibsecret
 
-/// Delivers matching signals to a closure until it is released.
+/// Delivers matching signals to a closure until this object is released.
 ///
 /// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that thread, and
 /// never after the release.
 final class SignalSubscription {
-  /// Gets the member and the arguments of a signal.
+  /// Receives the member and the arguments of a signal.
   typealias Body = (String, Variant) -> Void
 
   private let connection: BusConnection
@@ -40,7 +40,7 @@ final class SignalSubscription {
   deinit { g_dbus_connection_signal_unsubscribe(connection.raw, key) }
 }
 
-/// Wakes an ``EventContext`` when a connection is closed, until it is released.
+/// Wakes an ``EventContext`` when a connection is closed, until this object is released.
 final class CloseSubscription {
   private let connection: BusConnection
   private let key: gulong

@@ -2,7 +2,7 @@
 internal import CLibsecret
 internal import Glibc
 
-/// One end of a pair of connected sockets, for messages of D-Bus within this process. Closed once.
+/// One end of a pair of connected sockets, for D-Bus messages within this process. Closed by `deinit`.
 final class SocketEnd: Sendable {
   private let number: Int32
   private static let noDescriptors = GDBusCapabilityFlags(rawValue: 0)
@@ -11,7 +11,7 @@ final class SocketEnd: Sendable {
 
   deinit { if number >= 0 { close(number) } }
 
-  /// Two ends that are connected with each other. If the system has no descriptors, their use fails.
+  /// Two ends that are connected with each other. If the system has no descriptors left, every use of them fails.
   static func pair() -> (SocketEnd, SocketEnd) {
     var numbers: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
@@ -21,9 +21,9 @@ final class SocketEnd: Sendable {
 
   /// A connection of GDBus over this end, without a bus. The connection has a descriptor of its own.
   ///
-  /// The connection keeps `otherEnd` open, because GDBus's thread may be the last to release the connection. A
-  /// connection that loses its other end reports that to a context that no thread iterates, and neither would ever be
-  /// freed.
+  /// The connection keeps `otherEnd` open, because GDBus's thread may be the last to release the connection. Otherwise,
+  /// the connection would report the loss of its other end to a context that no thread iterates, and neither would ever
+  /// be freed.
   func connection(
     with otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) -> OpaquePointer {
@@ -55,7 +55,7 @@ final class SocketEnd: Sendable {
   func receive(by deadline: Deadline) throws(ServiceFailure) -> Message? {
     if number < 0 { return nil }
     var bytes: [UInt8] = []
-    // The first 16 bytes tell the length.
+    // The first 16 bytes contain the length.
     var wanted = 16
     while bytes.count < wanted {
       var event = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
@@ -73,7 +73,7 @@ final class SocketEnd: Sendable {
     return Message(owning: raw)
   }
 
-  /// Sends a short message: the socket has room for it.
+  /// Sends a message that is short enough for the socket's buffer.
   func send(_ message: Message) throws(ServiceFailure) {
     var error: UnsafeMutablePointer<GError>?
     var count: gsize = 0
@@ -83,7 +83,7 @@ final class SocketEnd: Sendable {
     }
     defer { g_free(bytes) }
     guard Glibc.send(number, bytes, Int(count), Int32(MSG_NOSIGNAL)) == Int(count) else {
-      throw .failed("libsecret does not take the answer to its question")
+      throw .failed("libsecret did not accept the answer of the service")
     }
   }
 }

@@ -2,10 +2,10 @@
 package import CofferCore
 
 extension FoundItem {
-  /// The attributes by which another program tells this item from others with the same identifier.
+  /// The attributes by which another program distinguishes this item from others with the same identifier.
   var distinction: [String: String] { ItemAttributes.distinction(attributes) }
 
-  /// Whether no program searches for this item by more than its identifier.
+  /// Whether the item has no attributes but its identifier by which a program may search for it.
   var isGeneral: Bool { ItemAttributes.withoutProgram(distinction).isEmpty }
 
   var collection: Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
@@ -39,16 +39,16 @@ extension FoundItem {
 extension FoundItem: Comparable {
   static func < (left: FoundItem, right: FoundItem) -> Bool {
     if left.modified != right.modified { return left.modified < right.modified }
-    // The times are in whole seconds. A store never changes an item of another program if there are several.
+    // The times are in whole seconds. A general item is greater, because a store may change it even among several.
     if left.isGeneral != right.isGeneral { return right.isGeneral }
-    // Paths end in a counter: the longer path is the later one, then the greater.
+    // Paths end in a counter: the longer path is later, and of two with the same length, the greater one.
     if left.path.utf8.count != right.path.utf8.count { return left.path.utf8.count < right.path.utf8.count }
     return left.path.utf8.lexicographicallyPrecedes(right.path.utf8)
   }
 }
 
 extension [FoundItem] {
-  /// The items that are different secrets: of duplicates the greatest one. The greatest item is first.
+  /// The items that are different secrets, the greatest first. Of duplicates, only the greatest is returned.
   var different: [FoundItem] {
     var result: [FoundItem] = []
     for item in sorted(by: >) where !result.contains(where: item.isDuplicate) { result.append(item) }
@@ -59,7 +59,7 @@ extension [FoundItem] {
   func requireOne(_ identifier: SecretIdentifier) throws(ServiceFailure) {
     let different = different
     if different.count < 2 { return }
-    // Items with one title differ in an attribute.
+    // Items with the same title differ in an attribute.
     let titles = different.map { item in
       let isAlone = !different.contains { $0.path != item.path && $0.title == item.title }
       let attributes = item.distinction.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }

@@ -21,7 +21,7 @@ internal import FoundationEssentials
 enum ItemAttributes {
   static let service = "service"
   static let account = "username"
-  /// What other programs call the account. It counts in items without ``account``.
+  /// The attribute that other programs use for the account. It counts only in items without ``account``.
   private static let otherAccount = "account"
   private static let schema = "xdg:schema"
   private static let program = "application"
@@ -33,18 +33,18 @@ enum ItemAttributes {
   private static let ownNames = "coffer:attributes"
   private static let escapePrefix = "coffer:attribute:"
 
-  /// The attributes of a new item that are its identifier.
+  /// The attributes of a new item that contain its identifier.
   static func identity(_ identifier: SecretIdentifier) -> [String: String] {
     [service: identifier.service, account: identifier.account]
   }
 
-  /// The attributes to search for. An item matches if it has these two, whatever others it has. In the second search
-  /// only items count that have ``isWithoutUserName(_:)``.
+  /// The attributes of the two searches for an identifier. An item matches if it has both attributes, whatever others
+  /// it has. In the second search, an item counts only if it ``isWithoutUserName(_:)``.
   static func queries(_ identifier: SecretIdentifier) -> [[String: String]] {
     [identity(identifier), [service: identifier.service, otherAccount: identifier.account]]
   }
 
-  /// Whether the account is in the attribute `account`. gnome-keyring returns hashed attributes of locked items.
+  /// Whether there is no attribute `username`. gnome-keyring returns the attributes of locked items as hashes.
   static func isWithoutUserName(_ attributes: [String: String]) -> Bool {
     attributes[account] == nil && attributes["gkr:compat:hashed:\(account)"] == nil
   }
@@ -80,8 +80,8 @@ enum ItemAttributes {
     }
   }
 
-  /// Returns the attributes of an item with `metadata`. Of `existing`, the creation time and everything that another
-  /// program wrote is kept: that program may search for it.
+  /// Returns the attributes of an item with `metadata`. Of `existing`, the creation time and all attributes of other
+  /// programs are kept: those programs may search for them.
   static func attributes(
     _ identifier: SecretIdentifier, _ metadata: SecretMetadata?, over existing: [String: String]?
   ) -> [String: String] {
@@ -187,7 +187,7 @@ enum ItemAttributes {
     return names.contains(name) && attributes["Uuid"] != nil && attributes["Path"] != nil
   }
 
-  /// Whether a locked item may have an identifier. gnome-keyring returns hashed attributes of locked items.
+  /// Whether a locked item may have an identifier. gnome-keyring returns the attributes of locked items as hashes.
   static func mayBeNamed(_ attributes: [String: String]) -> Bool {
     attributes.isEmpty || attributes[service] != nil || attributes["gkr:compat:hashed:service"] != nil
   }

@@ -30,8 +30,8 @@ struct ItemRemover {
     }
   }
 
-  /// Gives the secret the identifier `new`. Every copy is complete and was read back before the first original is
-  /// deleted. If an original cannot be deleted, its copy is deleted, and the error is thrown. Calls `onMove` with the
+  /// Gives the secret the identifier `new`. Before the first original is deleted, all copies are complete and were read
+  /// back. If an original cannot be deleted, its copy is deleted, and the error is thrown. Calls `onMove` with the
   /// items that are replaced, before they are deleted.
   func move(
     to new: SecretIdentifier, replacing: Bool, all: Bool, onMove: ([FoundItem]) -> Void
@@ -45,7 +45,7 @@ struct ItemRemover {
     do throws(ServiceFailure) {
       for item in originals { copies.append(try copy(item, to: new)) }
       if search.process.kind == .kWallet {
-        // KWallet writes a copy some seconds after its answer, and forgets an original at once.
+        // KWallet writes a copy to the disk some seconds after its answer, but deletes an original at once.
         let start = ContinuousClock.now
         usleep(7_000_000)
         search.deadline.leaveOut(since: start)
@@ -60,9 +60,9 @@ struct ItemRemover {
     return .moved
   }
 
-  /// Deletes those of `replaced` that still exist, after a move to `new` that did not get to its end.
+  /// Completes a move to `new` that was interrupted: deletes those of `replaced` that still exist.
   func finishMove(to new: SecretIdentifier, replacing replaced: [FoundItem]) throws(ServiceFailure) {
-    // A service that was started again may have given a path to another item.
+    // A restarted service may have given the path to another item.
     for item in try items(new, all: true, reading: ["Created"])
     where replaced.contains(where: { $0.path == item.path && $0.created == item.created }) {
       try delete(item.path)
@@ -109,7 +109,7 @@ struct ItemRemover {
     do throws(ServiceFailure) {
       try service.delete(item, confirmedBy: search.prompter)
     } catch  where error.isNoSuchObject {
-      // Another program has removed it, unless it can still be read.
+      // Another program has removed the item, unless it can still be read.
       if try !service.read(["Attributes"], of: [FoundItem(path: item)]).isEmpty { throw error }
     }
   }

@@ -25,7 +25,7 @@ struct ItemSearch {
   /// The session for secrets in messages. The first call opens it.
   func session() throws(ServiceFailure) -> SecretSession { try process.session(by: deadline) }
 
-  /// Returns the secret of an item. The service reads it while this process computes the key of a new session, and
+  /// Returns the secret of an item. The key of a new session is computed while the service reads the secret and while
   /// `body` runs.
   func secret(of item: String, then body: () throws(ServiceFailure) -> Void = {})
     throws(ServiceFailure) -> SecretBytes
@@ -37,10 +37,10 @@ struct ItemSearch {
 
   /// Returns the content type of an item's value, which another program may have chosen, or `nil` if it is not known.
   func contentType(of item: String) -> String? {
-    if process.kind == .gnomeKeyring { return nil }  // which keeps none
+    if process.kind == .gnomeKeyring { return nil }  // gnome-keyring keeps none
     do throws(ServiceFailure) {
       return try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))?[3]?.string
-    } catch { return nil }  // the next call tells what is wrong
+    } catch { return nil }  // the next call throws the reason
   }
 
   // MARK: Items
@@ -61,7 +61,7 @@ struct ItemSearch {
     var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
-      // A database is unlocked by now.
+      // KeePassXC's database is unlocked by now: its prompt is about the item.
       let refusal = process.kind == .keePassXC ? Self.refusedAccess : .locked
       try unlock(found.locked.map(\.path), refusal: refusal)
     } else if try !unlockUnsearchedCollection() {
@@ -86,7 +86,7 @@ struct ItemSearch {
     }
   }
 
-  /// Returns the item of each secret among those with the attributes in `query`, sorted by identifier.
+  /// Returns the items with the attributes in `query`, one for each secret, sorted by identifier.
   func newest(matching query: [String: String]) throws(ServiceFailure) -> [FoundItem] {
     let found = try service.read(FoundItem.properties, of: items(matching: [query]), leavingOut: unreadable)
     let candidates = found.compactMap { item in item.identifier.map { ($0, item) } }
@@ -97,7 +97,7 @@ struct ItemSearch {
   /// largest message of D-Bus.
   static let batchSize = 64
 
-  /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
+  /// Returns the items with the attributes in `query` that ``secrets(matching:)`` leaves out.
   func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {
     let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
     let items = Dictionary(grouping: found, by: \.identifier)
@@ -129,7 +129,7 @@ struct ItemSearch {
     if queries != [[:]] { return found }
     // KeePassXC finds nothing if no attribute is given.
     if options.collection == nil, found.unlocked.isEmpty, found.locked.isEmpty { found = try allItems() }
-    // A list of all secrets must not unlock items that no identifier can name.
+    // A list of all secrets must not unlock items that cannot have an identifier.
     found.locked = try service.read(["Attributes"], of: found.locked, leavingOut: unreadable)
       .filter { ItemAttributes.mayBeNamed($0.attributes) }
     return found
@@ -154,7 +154,7 @@ struct ItemSearch {
     return found
   }
 
-  /// The items of a collection as what a search finds: all of them are locked if the collection is.
+  /// The items of a collection as the result of a search: all of them are locked if the collection is.
   private func byLock(_ items: [FoundItem], of collection: String) throws(ServiceFailure) -> FoundItems {
     if items.isEmpty { return FoundItems() }
     return try isLocked(collection) ? FoundItems(locked: items) : FoundItems(unlocked: items)
@@ -200,8 +200,8 @@ struct ItemSearch {
     return true
   }
 
-  /// Unlocks a collection if all are locked. KeePassXC would otherwise show its prompt during the search, which then
-  /// has no answer within any timeout.
+  /// Unlocks a collection if all are locked. KeePassXC would otherwise show its prompt during the search, which would
+  /// then time out.
   private func unlockBeforeSearch() throws(ServiceFailure) {
     let collections = try service.collections()
     if try service.hasUnlocked(collections) { return }
@@ -228,7 +228,7 @@ struct ItemSearch {
     advice:
       "Allow prompts, or change “Confirm when passwords are retrieved by clients” in KeePassXC's settings.")
 
-  /// Unlocks items or collections, with a prompt if that is necessary. `refusal` says that it is not allowed.
+  /// Unlocks items or collections, with a prompt if that is necessary. `refusal` is thrown if a prompt is not allowed.
   private func unlock(_ paths: [String], refusal: ServiceFailure = .locked) throws(ServiceFailure) {
     collections.locked = [:]
     let prompt = try service.unlock(paths)
@@ -240,7 +240,7 @@ struct ItemSearch {
   }
 
   /// Whether the wallets of these items or collections are open. KWallet reports the collection of an open wallet as
-  /// locked until a prompt is completed, and completes that prompt without asking anybody.
+  /// locked until a prompt is completed, and completes that prompt without asking the user.
   private func areInOpenWallets(_ paths: [String]) throws(ServiceFailure) -> Bool {
     let parts = "/org/freedesktop/secrets/collection/x".split(separator: "/").count
     let collections = Set(paths.map { "/" + $0.split(separator: "/").prefix(parts).joined(separator: "/") })

@@ -7,7 +7,7 @@ struct ItemWriter {
   let search: ItemSearch
   let identifier: SecretIdentifier
   let change: MetadataChange
-  /// Held during a store by a thread of this backend.
+  /// The lock that a thread of this backend holds during a store.
   let turn: DeadlineLock
 
   private var service: SecretServiceProxy { search.service }
@@ -48,8 +48,8 @@ struct ItemWriter {
     try search.items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
   }
 
-  /// Updates the secret's item. Returns `false` if there is none to update: no item has the identifier, or only several
-  /// items of other programs, which must not lose their values.
+  /// Updates the secret's item. Returns `false` if no item has the identifier, or if it belongs to several items of
+  /// other programs, which must not lose their values.
   private func update(_ found: [FoundItem], to value: SecretBytes) throws(ServiceFailure) -> Bool {
     let candidates = found.count == 1 ? found : found.filter(\.isGeneral)
     guard let item = candidates.max() else { return false }
@@ -133,8 +133,8 @@ struct ItemWriter {
 
   /// Returns the metadata for `item`, or for a new item.
   ///
-  /// Callers change the metadata that they have read, and they read the newest item. What they have not changed stays
-  /// as it is in `item`. No attribute makes another program take the item for one of `others`.
+  /// A caller has read the metadata of the newest item, and has changed parts of it. The other parts stay as they are
+  /// in `item`. An attribute by which another program would take the item for one of `others` is left out.
   private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
     guard var metadata = change.replacement else {
       return change.given(over: item?.metadata(of: identifier))
@@ -158,7 +158,7 @@ struct ItemWriter {
 
   // MARK: Outdated items
 
-  /// Returns the items that are outdated once `item` has a new value: duplicates of it, and items that differ only in
+  /// Returns the items that are outdated when `item` gets a new value: duplicates of it, and items that differ only in
   /// the program or the label and have its value. The programs that stored those would still read the old value.
   private func shadowed(by item: FoundItem, among found: [FoundItem]) throws(ServiceFailure) -> [FoundItem] {
     let alike = found.filter { $0.path != item.path && $0.collection == item.collection && $0.isAlike(item) }

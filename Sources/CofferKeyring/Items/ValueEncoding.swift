@@ -6,12 +6,12 @@ internal import CofferSystem
 ///
 /// gnome-keyring stores a keyring without a password as a text file and does not escape values. A line feed inside a
 /// value makes the file unreadable. A line feed at the end and white space at the start are lost, and a backslash
-/// starts an escape sequence. Other services treat values as C strings or as text. A value that the collection does not
-/// change by its ``StorageRule`` is stored unencoded, so that other programs can read it. Every other value is stored
-/// as ``marker`` and its base64.
+/// starts an escape sequence. Other services treat values as C strings or as text. A value that the ``StorageRule`` of
+/// the collection allows is stored unencoded, so that other programs can read it. Every other value is stored as
+/// ``marker`` and its base64.
 ///
-/// The marker is part of the value. An attribute could be separated from the value by a crash between two calls, or by
-/// another program that overwrites only the value. A value that begins with the marker, but that ``encoded(_:by:)``
+/// The marker is part of the value. An attribute would not do: a crash between two calls, or a program that overwrites
+/// only the value, could separate it from the value. A value that begins with the marker, but that ``encoded(_:by:)``
 /// would not have produced, is not decoded: another program wrote it.
 enum ValueEncoding {
   private static let marker = "coffer:base64:"
@@ -71,15 +71,15 @@ enum ValueEncoding {
   }
 }
 
-/// Which values a collection returns as they were stored.
+/// Which values a collection returns unchanged.
 enum StorageRule {
   /// UTF-8 text without NUL: gnome-keyring's encrypted files.
   case text
-  /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
+  /// Text that no service changes: for gnome-keyring's text files, and where nothing more is known.
   case plainText
   /// UTF-8 text without NUL and placeholders: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
   case withoutPlaceholders
-  /// What every rule allows.
+  /// Only values that every rule allows.
   case strictest
 
   /// The rule for `collection` of a service. `dataDirectory` is the user's `XDG_DATA_HOME`.

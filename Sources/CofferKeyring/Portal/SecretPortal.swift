@@ -12,7 +12,7 @@ package struct SecretPortal: Sendable {
   /// The portal on the session bus that `environment` names.
   package init(environment: [String: String]) { self.environment = environment }
 
-  /// The program's secret, and what the portal wants to get at the next call.
+  /// The program's secret, and the token that the portal expects at the next call.
   package struct Answer: ~Copyable {
     /// ``minimumSize`` to ``maximumSize`` bytes, the same at each call until the user resets the keyring.
     package let secret: SecretBytes
@@ -21,7 +21,7 @@ package struct SecretPortal: Sendable {
 
   /// The smallest secret in bytes. GNOME's and KDE's portals give 64 bytes or more.
   static let minimumSize = 32
-  /// The largest secret in bytes, which a pipe holds whole.
+  /// The largest secret in bytes. A pipe can hold all of it.
   static let maximumSize = 4096
 
   private static let name = "org.freedesktop.portal.Desktop"
@@ -67,15 +67,15 @@ package struct SecretPortal: Sendable {
       try bus.start(Self.name, by: deadline)
     } catch .timedOut {
       throw deadline.failure
-    } catch  where !bus.isClosed {}  // a portal may run that no file describes
+    } catch  where !bus.isClosed {}  // a portal without a service file may be running
     _ = try bus.call(
       Self.name, path: Self.object, "org.freedesktop.DBus.Properties", "Get",
       [.string(Self.interface), .string("version")], by: deadline)
     return bus
   }
 
-  /// Asks for the secret. Returns the end of a pipe that has it, and the new token if there is one. The other end is
-  /// closed in this process, so that the reader sees the end of the secret.
+  /// Asks for the secret. Returns the reading end of the pipe with the secret, and the new token if there is one. The
+  /// other end is closed in this process, so that the reader sees the end of the secret.
   private func request(
     _ token: String?, on bus: BusConnection, _ deadline: Deadline
   ) throws(ServiceFailure) -> (pipe: Descriptor, newToken: String?) {

@@ -6,7 +6,7 @@ public struct KeyringOptions: Sendable {
   /// The time in which the bus and the service must be reached and an encrypted session opened. 5 seconds by default.
   public var connectTimeout = Duration.seconds(5)
   /// The time in which the service must answer one D-Bus call. 10 seconds by default. One method of the backend makes
-  /// several calls. A store waits as long for a store of another process, and then goes on without it.
+  /// several calls. A store waits at most this long for a store of another process, and then continues.
   public var callTimeout = Duration.seconds(10)
   /// The time that one method of the backend has for all of its calls. 20 seconds by default. The method has 50
   /// milliseconds more for each answer that it needs. The time in which a person answers a prompt does not count.

@@ -2,13 +2,13 @@
 internal import CofferCore
 internal import Synchronization
 
-/// Called on the thread that will wait for a prompt. What it returns is called when the wait has ended.
+/// Called on the thread that will wait for a prompt. The closure that it returns is called after the wait.
 typealias PromptObserver = @Sendable () -> () -> Void
 
 /// Shows prompts of the service and waits until they are completed.
 ///
-/// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the prompt is
-/// dismissed, when the service or the bus goes away, and at ``cancelAll()``.
+/// The wait has a timeout only if the options set one, because a person may be typing. The wait also ends when the
+/// prompt is dismissed, when the service or the bus goes away, and at ``cancelAll()``.
 final class Prompter: Sendable {
   private let mayPrompt: Bool
   private let timeout: Duration?
@@ -34,7 +34,7 @@ final class Prompter: Sendable {
       service.dismiss(prompt)
       throw refusal
     }
-    // Read before the observer is called, because it may cancel at once.
+    // Read before the observer is called, because the observer may cancel at once.
     let cancellation = cancellations.load(ordering: .relaxed)
     let end = observer.withLock { $0 }?()
     defer { end?() }
@@ -48,8 +48,8 @@ final class Prompter: Sendable {
   /// Shows `prompt`, with which the service may ask for permission to create or delete an item of an unlocked
   /// collection.
   ///
-  /// KeePassXC has a prompt for each such change, and asks nobody unless the user has chosen that. So, if prompts are
-  /// not allowed, this waits a short time for a prompt that completes itself, then dismisses it and throws `.locked`.
+  /// KeePassXC has a prompt for each such change, but asks the user only if its settings say so. If prompts are not
+  /// allowed, this waits three seconds for the prompt to complete by itself, then dismisses it and throws `.locked`.
   @discardableResult
   func confirm(_ prompt: String?, of service: SecretServiceProxy) throws(ServiceFailure) -> Variant? {
     guard let prompt else { return nil }
@@ -59,7 +59,7 @@ final class Prompter: Sendable {
       return try prompter.complete(prompt, of: service)
     } catch .error(let error) where error.code == .timedOut || error.code == .promptDismissed {
       throw .error(
-        .locked, "The keyring wants somebody to confirm the change, and prompts are not allowed.",
+        .locked, "The keyring asks for a confirmation of the change, and prompts are not allowed.",
         advice: "Allow prompts, or turn off the confirmation in the keyring's settings.")
     }
   }

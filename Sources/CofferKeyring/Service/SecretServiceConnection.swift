@@ -10,9 +10,9 @@ final class SecretServiceConnection: Sendable {
   private let lock = DeadlineLock()
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: ServiceProcess?
-  /// The deadline of successive operations, and when the last one ended; `nil` if each has its own.
+  /// The deadline of successive operations, and the end of the last one. `nil` if each has its own deadline.
   private let shared = Mutex<(deadline: Deadline, ended: ContinuousClock.Instant)?>(nil)
-  /// What ``isAvailable()`` has found, for the first call.
+  /// The connection that ``isAvailable()`` has made, for the first call.
   private nonisolated(unsafe) var unused: ServiceProcess.Found?
   private let expectsSession = Atomic(false)
 
@@ -21,11 +21,11 @@ final class SecretServiceConnection: Sendable {
     self.options = options
   }
 
-  /// Lets successive operations have `options.operationTimeout` together, without the time between them, and half a
-  /// second more for each. It begins anew after five seconds without an operation.
+  /// Gives successive operations one deadline: `options.operationTimeout`, and half a second more for each. The time
+  /// between them does not count. A new deadline begins after five seconds without an operation.
   func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.operationTimeout), .now) } }
 
-  /// Makes libsecret begin a session while a connection is made, because a value will be read.
+  /// Makes libsecret begin a session while the connection is made. For calls that will read a value.
   func expectSession() { expectsSession.store(true, ordering: .relaxed) }
 
   private func deadline() -> Deadline {
@@ -57,8 +57,8 @@ final class SecretServiceConnection: Sendable {
   }
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
-  /// second time: it must begin with a search, and must not repeat a change that cannot be repeated. Both runs have
-  /// `options.operationTimeout` together.
+  /// second time: it must begin with a search, and must not repeat a change that cannot be repeated. Both runs share
+  /// `options.operationTimeout`.
   func withService<R: ~Copyable>(
     _ body: (ServiceProcess, Deadline) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {

@@ -18,7 +18,7 @@ struct SecretServiceProxy: Sendable {
   static let wellKnownName = "org.freedesktop.secrets"
   private static let path = "/org/freedesktop/secrets"
 
-  /// The largest number of objects in one operation. A keyring is never so large. A hostile service must not keep the
+  /// The largest number of objects in one operation. No keyring is so large, but a hostile service could keep the
   /// caller busy.
   private static let maximumObjects = 50_000
 
@@ -87,8 +87,7 @@ struct SecretServiceProxy: Sendable {
     var questions: [(index: Int, property: String?)] = []
     for (index, item) in items.enumerated() {
       let missing = item.attributes.isEmpty ? wanted : wanted.subtracting(["Attributes"])
-      // An item has six properties, and gnome-keyring searches through all of its items for each property that it
-      // returns.
+      // `GetAll` returns six properties, and for each of them gnome-keyring searches through all of its items.
       let asked: [String?] = missing.count > 1 && kind != .gnomeKeyring ? [nil] : missing.map(Optional.some)
       questions += asked.map { (index, $0) }
     }
@@ -218,8 +217,8 @@ struct SecretServiceProxy: Sendable {
     try prompter.confirm(call(item, .item, "Delete").objectPath(0), of: self)
   }
 
-  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone. Some services do
-  /// not answer.
+  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone, or the service
+  /// does not answer.
   func dismiss(_ prompt: String) {
     do throws(ServiceFailure) {
       let deadline = Deadline(after: min(timeout, .milliseconds(500)))
@@ -269,7 +268,7 @@ struct SecretServiceProxy: Sendable {
   }
 
   /// Creates an item, with `prompter` for the prompt if there is one. If `replacing`, overwrites an item that has all
-  /// of `attributes` instead, if there is one. Returns the item, or `nil` if the service does not tell it.
+  /// of `attributes` instead, if there is one. Returns the item, or `nil` if the service does not name it.
   @discardableResult
   func createItem(
     in collection: String, label: String, attributes: [String: String], _ secret: SecretBytes,

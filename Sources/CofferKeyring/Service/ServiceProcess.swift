@@ -14,7 +14,7 @@ final class ServiceProcess: Sendable {
   /// The session, or `nil` if none was begun or the last one failed. Accessed only with `lock` held.
   private nonisolated(unsafe) var negotiation: SessionNegotiation?
 
-  /// A connection, and the service that it has found.
+  /// A connection, and the service that was found on it.
   typealias Found = (bus: BusConnection, owner: Owner?)
 
   /// The process that has the service's name on a bus.
@@ -36,8 +36,7 @@ final class ServiceProcess: Sendable {
     (owner, kind) = if let owner = found.owner { owner } else { try Self.start(on: bus, by: deadline) }
   }
 
-  /// Returns the path by which messages name the session. The service tells the path before this process has computed
-  /// the key.
+  /// Returns the path by which messages name the session. The path is known before this process has computed the key.
   func sessionPath(by deadline: Deadline) throws(ServiceFailure) -> String {
     try negotiated(by: deadline) { _, path, _ in path }
   }
@@ -48,7 +47,7 @@ final class ServiceProcess: Sendable {
     }
   }
 
-  /// Calls `body` with a session, its path, and the deadline of its beginning. The first call asks the service for the
+  /// Calls `body` with a session, its path, and the deadline for opening it. The first call asks the service for the
   /// session. After a failure, the next call asks for another one.
   private func negotiated<R>(
     by deadline: Deadline, _ body: (SessionNegotiation, String, Deadline) throws(ServiceFailure) -> R
@@ -82,7 +81,7 @@ final class ServiceProcess: Sendable {
   static func owner(on bus: BusConnection, by deadline: Deadline) throws(ServiceFailure) -> Owner? {
     let service = Variant.tuple([.string(SecretServiceProxy.wellKnownName)])
     var answers: [Result<Variant, ServiceFailure>] = [.failure(.malformed), .failure(.malformed)]
-    // Both questions at once. The bus answers them in order.
+    // Sends both calls at once. The bus answers them in order.
     let calls = ["GetNameOwner", "GetConnectionUnixProcessID"].map { (BusConnection.busPath, $0, service) }
     try bus.call(BusConnection.busName, BusConnection.busName, each: calls, by: { deadline }) {
       answers[$0] = $1

@@ -33,7 +33,7 @@ final class KeyringWatcher: Sendable {
 
 /// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it is stopped.
 ///
-/// After the bus went away, the thread connects again and broadcasts a change of everything. The thread does so too
+/// When the bus goes away, the thread connects again and broadcasts a change of everything. It also broadcasts that
 /// when another process becomes the service.
 private final class SignalThread: Sendable {
   private let watcher: KeyringWatcher
@@ -50,7 +50,7 @@ private final class SignalThread: Sendable {
     self.watcher = watcher
     // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
     if startThread({ self.run() }) != 0 {
-      // No change can be observed, and subscribers must not conclude that nothing changes.
+      // Without the thread, subscribers learn of no change, and must not conclude that nothing changes.
       ready.signal()
       watcher.broadcast.send(SecretChange(nil))
     }
@@ -63,7 +63,7 @@ private final class SignalThread: Sendable {
 
   /// Waits until the thread has subscribed to signals, or its first attempt has failed.
   func waitUntilReady(timeout: Duration) {
-    // The signal is for the next subscriber.
+    // Passes the signal on to the next subscriber.
     if ready.wait(timeout: .now() + timeout / .seconds(1)) == .success { ready.signal() }
   }
 

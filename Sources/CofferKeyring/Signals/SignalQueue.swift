@@ -1,5 +1,5 @@
 #if Keyring
-/// The signals since the last ``drain()``, coalesced: for each item the last event, in the order of the first ones.
+/// The events since the last ``drain()``: of each item only the last event, in the order of the items' first events.
 final class SignalQueue {
   enum Event: Equatable {
     /// The item was created or changed.

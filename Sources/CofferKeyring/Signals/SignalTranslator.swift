@@ -6,7 +6,7 @@ struct SignalTranslator {
   private let service: SecretServiceProxy
   /// The identifiers of the items at these paths. An item's attributes cannot be read after its deletion.
   private var known: [String: SecretIdentifier] = [:]
-  /// Limits the reads of attributes in ``learn()``. The deletion of an item beyond it is a change of everything.
+  /// The most items that ``learn()`` reads. The deletion of any other item is reported as a change of everything.
   private static let maximumLearned = 2000
 
   init(_ service: SecretServiceProxy) { self.service = service }
@@ -14,7 +14,7 @@ struct SignalTranslator {
   /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
-      // If no collection is unlocked, a search finds nothing, and KeePassXC shows its prompt.
+      // If no collection is unlocked, a search finds nothing, and makes KeePassXC show its prompt.
       guard try service.hasUnlocked(service.collections()) else { return }
       let items = try service.searchAll().unlocked.prefix(Self.maximumLearned)
       for item in try service.read(["Attributes"], of: Array(items)) {
