@@ -11,7 +11,7 @@ final class DelayedSave: Sendable {
 
   let delay: Duration
   private let state = Mutex<(waiting: Waiting?, failure: SecretError?)>((nil, nil))
-  /// Held while a change is stored, so that an earlier one does not replace a later one.
+  /// Held while a change is stored, so that an earlier change does not replace a later one.
   private let saving = DeadlineLock()
 
   init(delay: Duration) { self.delay = delay }

@@ -29,7 +29,7 @@ struct StoreContents<Item: Sendable & Equatable> {
 
   init(_ entries: [Entry] = [], failures: [SecretIdentifier: SecretError] = [:]) {
     let keys = entries.map(\.key)
-    // Sorts by the keys alone: sorting the entries, which are generic, is slow.
+    // Sorts only the keys: sorting the entries, which are generic, is slow.
     self.entries = keys.indices.sorted { keys[$0] < keys[$1] }.map { entries[$0] }
     self.failures = failures
     items = self.entries.map(\.item)

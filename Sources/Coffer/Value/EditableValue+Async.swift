@@ -1,6 +1,6 @@
 public import CofferCore
 
-// The same methods for `async` code. Each call runs on a thread outside the cooperative pool.
+// The methods of `EditableValue` for `async` code. Each call runs on a thread outside the cooperative pool.
 
 extension EditableValue {
   /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value. Throws

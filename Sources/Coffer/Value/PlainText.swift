@@ -36,7 +36,7 @@ enum PlainText {
       default: nil
       }
     guard let value = value as? Value else {
-      throw SecretError(.decodingFailed, "The text is no \(Value.self).")
+      throw SecretError(.decodingFailed, "The text is not a valid \(Value.self).")
     }
     return value
   }

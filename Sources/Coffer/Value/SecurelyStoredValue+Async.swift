@@ -1,8 +1,8 @@
 public import CofferCore
 public import FoundationEssentials
 
-// The same methods for `async` code. Each call runs on a thread outside the cooperative pool, because a backend can
-// wait for a disk, a lock or a prompt. Cancelling the task does not end the call.
+// The methods of `SecurelyStoredValue` for `async` code. Each call runs on a thread outside the cooperative pool,
+// because a backend can wait for a disk, a lock or a prompt. Cancelling the task does not end the call.
 
 extension SecurelyStoredValue {
   /// Returns the value, or `nil` if there is none. Throws like the method without `async`.

@@ -68,7 +68,6 @@ final class TypedValue<Value: Sendable>: Sendable {
     return current.value
   }
 
-  /// A stored value and its decoded form.
   private struct Current {
     let stored: EncodedValue?
     let value: Value?
@@ -242,7 +241,6 @@ final class TypedValue<Value: Sendable>: Sendable {
     return (try hub.source.resolve(), hub.identifier)
   }
 
-  /// The error for a required value that is missing.
   func missing() throws(SecretError) -> SecretError {
     let identifier = try identifier.get()
     return SecretError(
@@ -253,7 +251,7 @@ final class TypedValue<Value: Sendable>: Sendable {
 
   // MARK: Coding
 
-  /// What to store, or `nil` if there is no value.
+  /// Returns what to store, or `nil` if there is no value.
   private func encode(_ value: Value?, expires: Date? = nil) throws(SecretError) -> EncodedValue? {
     let version = try definition?.version()
     guard let value else { return nil }

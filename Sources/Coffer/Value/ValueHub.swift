@@ -93,7 +93,7 @@ final class ValueHub: Sendable, Observable {
     }
     let value: EncodedValue?
     do throws(SecretError) {
-      // Before the read, so that every change after the read is published.
+      // The watch starts before the read, so that every change after the read is published.
       if isTracked, let failure = watch() { throw failure }
       value = try load(mayPrompt: true)
     } catch {
@@ -156,7 +156,7 @@ final class ValueHub: Sendable, Observable {
   private func yield(_ reading: Reading, to buffer: StreamBuffer<Reading>) {
     var size = 0
     if case .success(let value?) = reading { size = value.secret.count }
-    // At most 4096 small values.
+    // A small value counts as 1/4096 of the limit, so that a stream keeps at most 4096 values.
     buffer.yield(reading, size: max(size, Self.bufferLimit / 4096))
   }
 
@@ -234,7 +234,7 @@ final class ValueHub: Sendable, Observable {
   func publishIfChanged(to reading: Reading) {
     let new = summary(of: reading)
     let isChanged = state.withLock { state in
-      // No client has an earlier value.
+      // No client has an earlier value, so this is not a change.
       if state.lastPublished == nil && state.subscribers.isEmpty && !state.hasReaders {
         state.lastPublished = new
         return false

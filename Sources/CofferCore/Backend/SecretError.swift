@@ -19,7 +19,7 @@ public struct SecretError: Error, Hashable, Sendable {
   package enum Remedy: Hashable, Sendable {
     /// To accept the vault at a path as it is, if a person knows that it is the right one.
     case trust(path: String)
-    /// To run `doctor`, which tells what must be set up.
+    /// To run `doctor`, which says what must be set up.
     case diagnosis
   }
 
@@ -95,7 +95,7 @@ extension SecretError {
     public static let tampered = Code("tampered")
     /// The vault is authentic, but older than a state that was seen before. A backup may have been restored.
     public static let rolledBack = Code("rolledBack")
-    /// Another vault is at the path of the one that was seen before.
+    /// The vault at the path is not the one that was seen before.
     public static let unexpectedVault = Code("unexpectedVault")
     /// The vault's master key is not a successor of the one that was seen before: it is older, or foreign.
     public static let unexpectedKey = Code("unexpectedKey")

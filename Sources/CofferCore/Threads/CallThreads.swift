@@ -64,7 +64,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
 
   /// Runs `body` on one of the threads while the task is suspended. Cancelling the task does not end the call.
   package func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-    // Not the checked continuation, which the thread sanitizer cannot follow. This one is resumed once.
+    // The thread sanitizer cannot follow a checked continuation. This one is resumed once.
     await withUnsafeContinuation { continuation in
       submit { continuation.resume(returning: body()) }
     }

@@ -125,7 +125,7 @@ private enum SecretServiceObject {
     g_value_set_flags(&values[2], flags)
     g_value_init(&values[3], g_bus_type_get_type())
     g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
-    // Without a timeout, because the other end answers only after this process has connected to the bus.
+    // No timeout, because the other end answers only after this process has connected to the bus.
     g_value_init(&values[4], g_type_from_name("gint"))
     g_value_set_int(&values[4], .max)
     defer { for index in values.indices { g_value_unset(&values[index]) } }

@@ -49,7 +49,6 @@ enum ItemAttributes {
     attributes[account] == nil && attributes["gkr:compat:hashed:\(account)"] == nil
   }
 
-  /// The name of the attribute that holds the account.
   private static func accountName(_ attributes: [String: String]) -> String {
     isWithoutUserName(attributes) && attributes[otherAccount] != nil ? otherAccount : account
   }

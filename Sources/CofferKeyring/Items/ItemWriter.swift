@@ -13,7 +13,7 @@ struct ItemWriter {
   private var service: SecretServiceProxy { search.service }
 
   func store(_ value: SecretBytes) throws(ServiceFailure) {
-    // Before the lock, because unlocking may show a prompt.
+    // Unlocks before it takes the lock, because unlocking may show a prompt.
     let collection = try matches().isEmpty ? search.collectionForStoring() : nil
     // Without this lock two stores could each create an item, or one could change an item that the other is creating.
     try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
@@ -92,17 +92,16 @@ struct ItemWriter {
     if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes)
       && ![.keePassXC, .kWallet].contains(search.process.kind)
     {
-      // No other item has these attributes. Some services write a value to the disk only when an item is created. Not
-      // for KeePassXC, which would ask before it replaces the item, nor for KWallet, which would lose the time of
-      // creation.
+      // No other item has these attributes, so `CreateItem` replaces this one: some services write a value to the disk
+      // only then. KeePassXC would ask before it replaces the item, and KWallet would lose the time of creation.
       let path = try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, stored, contentType,
         replacing: true, in: search.session(), confirmedBy: search.prompter)
       if path == nil { try requireStored(value) }
     } else {
       try service.setSecret(of: item.path, to: stored, contentType, in: search.session())
-      // gnome-keyring sends no signal for `SetSecret`, but sends one when the label is set again. Not for KWallet,
-      // which may then lose the value if it is killed soon. A failure is ignored: the store has already succeeded.
+      // gnome-keyring sends no signal for `SetSecret`, but sends one when the label is set again. KWallet is left out,
+      // because it may then lose the value if it is killed soon. A failure is ignored: the store has already succeeded.
       guard search.process.kind == .gnomeKeyring else { return }
       do throws(ServiceFailure) {
         try service.setProperty("Label", of: item.path, to: .string(label))

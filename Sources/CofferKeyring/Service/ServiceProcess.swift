@@ -98,7 +98,7 @@ final class ServiceProcess: Sendable {
     do throws(ServiceFailure) {
       return ServiceKind(process: try answer.get()[0]?.unsigned32)
     } catch  where error.isRemote {
-      return .other  // the bus cannot tell
+      return .other  // the bus does not know the process
     }
   }
 

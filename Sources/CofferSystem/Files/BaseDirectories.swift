@@ -82,7 +82,7 @@ package struct BaseDirectories: Sendable {
       .configuration,
       Self.absolute(environment("HOME")) == nil
         ? "HOME is not set, and the user with the id \(user) has no home directory."
-        : "HOME is in the hands of other users, and this user has no other home directory.",
+        : "HOME cannot be used, because other users control it, and this user has no other home directory.",
       advice: "Set HOME or \(kind.rawValue) to an absolute path.")
   }
 

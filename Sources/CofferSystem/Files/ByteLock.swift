@@ -14,7 +14,7 @@ package enum ByteLock {
         if errno == EINTR { continue }
         throw FileSystemError(errno)
       }
-      // Another program may have removed the file after it was opened: then others lock another file.
+      // Another program may have removed the file after it was opened. Others would then lock another file.
       let locked = try file.status()
       if FileStatus(of: path, followingLink: false)?.isSameFile(as: locked) == true { return file }
     }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// One event of inotify.
 struct FileEvent {
   let watch: Int32
   let mask: UInt32
