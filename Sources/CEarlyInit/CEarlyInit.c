@@ -11,11 +11,11 @@ static const char *was_set;
 static int count;
 static char **arguments;
 
-// In a static executable, Swift's runtime reads the executable's path from /proc to find the program that prints
-// backtraces, which is not installed there. The search takes nineteen system calls, and ends the process if there is no
-// /proc, as in an empty root directory. With SWIFT_BACKTRACE set so, the runtime does not search, nor look for a terminal;
-// beside a value of the user's, SWIFT_ROOT shortens the search. A static executable has no interpreter, whose address is
-// AT_BASE.
+// In a static executable, Swift's runtime reads the executable's path from /proc to search for the program that prints
+// backtraces, which is not installed. The search takes nineteen system calls. Without /proc, as in an empty root
+// directory, it ends the process. With this value of SWIFT_BACKTRACE, the runtime does not search, and does not look
+// for a terminal. If the user has set SWIFT_BACKTRACE, SWIFT_ROOT shortens the search. AT_BASE, the address of the
+// interpreter, is 0 in a static executable.
 //
 // glibc passes the arguments of main to constructors. Priority 101 runs before the runtime's constructors, which have
 // no priority.
@@ -49,10 +49,9 @@ void coffer_conceal(const char *name) {
   if (kept != NULL) *kept = NULL;
 }
 
-// Where the runtime is linked statically, this takes the place of its function for the arguments. A constructor in the
-// file of that function searches /proc/self/maps at each start, which takes time, and finds no arguments without /proc.
-// The linker does not take that file from the runtime's archive unless something else in it is used. Then this weak
-// function gives way.
+// Replaces the function of the same name in a runtime that is linked statically. The object file of that function has a
+// constructor that searches /proc/self/maps at each start: it is slow, and finds no arguments without /proc. The linker
+// takes that file only if something else in it is used. Then the runtime's function replaces this weak one.
 __attribute__((weak)) char **_swift_stdlib_getUnsafeArgvArgc(int *length) {
   *length = count;
   return arguments;

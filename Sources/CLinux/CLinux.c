@@ -1,7 +1,7 @@
 #include "CLinux.h"
 
-// Called, and not inlined, so that the caller keeps nothing in these registers across the call: the calling convention
-// lets a function change all of them. On 64-bit ARM that excludes the lower halves of v8 to v15, which no copy uses.
+// Not inlined: the caller keeps nothing in these registers across a call, because a function may change all of them.
+// The exception is the lower halves of v8 to v15 on 64-bit ARM, which no copy uses.
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void clear_avx512(void) {
   __asm__ volatile(

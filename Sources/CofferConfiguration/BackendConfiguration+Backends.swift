@@ -14,10 +14,10 @@ extension BackendConfiguration {
   ///
   /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file is
   /// wrong, `.denied` or `.io` if the file or the path of the vault cannot be read, and `.timedOut` if the session bus
-  /// does not answer. Blocks for at most 5 seconds for that, and in a Flatpak for 5 more, for the Secret portal.
+  /// does not answer. Blocks for at most 5 seconds for the bus, and in a Flatpak for 5 more for the Secret portal.
   package func choice() throws(SecretError) -> Choice { try choose().choice }
 
-  /// Returns ``choice()``, and the backend if it had to be made for that.
+  /// Returns ``choice()``, and the backend if it was created to find out.
   private func choose() throws(SecretError) -> (choice: Choice, backend: (any SecretBackend)?) {
     if let text = environment.nonEmpty("COFFER_BACKEND") {
       let memory = text == BackendName.memory.rawValue ? BackendSelection(.memory) : nil
@@ -54,9 +54,9 @@ extension BackendConfiguration {
   ///
   /// - Parameters:
   ///   - name: The name of the backend.
-  ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection.
-  ///     `nil` is the vault that the configuration names, or all collections; without a name of a backend, it is the
-  ///     place that the configuration chooses.
+  ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection. If
+  ///     it is `nil`: the vault that the configuration names, or all collections; without `name`, the store that the
+  ///     configuration chooses.
   ///   - additionalCredentials: Sources of a vault's credential that are tried after those of the configuration.
   ///   - options: The options of a vault.
   ///
@@ -83,7 +83,7 @@ extension BackendConfiguration {
       at: chosen.place, in: self, additionalCredentials: additionalCredentials, options: options)
   }
 
-  /// Returns the same backend from a thread for blocking calls.
+  /// Like the synchronous method, on a thread for blocking calls.
   public func backend(
     _ name: BackendName? = nil,
     at place: String? = nil,
@@ -97,7 +97,7 @@ extension BackendConfiguration {
     }.get()
   }
 
-  /// The memory of this process that ``BackendName/memory`` names.
+  /// The backend of ``BackendName/memory``.
   private static let memory = MemoryBackend()
 
   package func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
@@ -109,7 +109,8 @@ extension BackendConfiguration {
     return provider
   }
 
-  /// The variables that are set, and belong to other backends, or name another store.
+  /// The variables that are set but have no effect with `selection`: they belong to other backends or name another
+  /// store.
   package func unusedVariables(with selection: BackendSelection) -> [String] {
     set(
       of: providers.flatMap { provider in
@@ -118,13 +119,13 @@ extension BackendConfiguration {
       })
   }
 
-  /// Returns the vault at `path`, or at `COFFER_VAULT`, else the default path. It is opened at its first use, with the
-  /// sources of keys of the configuration, and then `additionalCredentials`.
+  /// Returns the vault at `path`, at `COFFER_VAULT` or at the default path. Its first use opens it, with the
+  /// configuration's sources of keys and then `additionalCredentials`.
   ///
-  /// Unless `options` names another directory, what was seen of the vault is recorded in
-  /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. Unless `options` names a policy, that of the
-  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere.
-  /// The pins are those of `options`, or else those in `COFFER_PIN`, with spaces between them.
+  /// What was seen of the vault is recorded in the directory in `options`; by default in
+  /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. The policy of the first use is the one in
+  /// `options`; by default, it is versioned in the work tree of a git repository, except for the default vault, and
+  /// strict elsewhere. The pins are those in `options`, or else those in `COFFER_PIN`, separated by spaces.
   public func vault(
     at path: String? = nil,
     additionalCredentials: [VaultCredentialSource] = [],
@@ -152,7 +153,7 @@ extension BackendConfiguration {
       environment: environment)
   }
 
-  /// Returns the same with only `credentials`.
+  /// Returns the vault with only the sources `credentials`.
   package func vault(
     at path: String?,
     credentials: [VaultCredentialSource],
@@ -164,14 +165,14 @@ extension BackendConfiguration {
     return VaultBackend(path: path, credentials: credentials, options: options)
   }
 
-  /// `options` with a directory for the records of known vaults, and the policy of the vault's place.
+  /// Adds to `options` the directory for the records of known vaults, the policy for the vault's path, and the pins.
   private func recording(_ options: VaultOptions, of path: String) -> VaultOptions {
     var options = options
     options.isInWorkTree = isInWorkTree(path)
     if options.firstUsePolicy == nil, options.isInWorkTree { options.firstUsePolicy = .versioned }
     if options.pins.isEmpty, let pins = environment["COFFER_PIN"] {
       options.pins = pins.split { $0.isASCII && $0.isWhitespace }.map(String.init)
-      // A variable that is set and empty is an error: a CI system sets it so if the pin is not available.
+      // A variable that is set and empty is an error: a CI system does this if the pin is not available.
       if options.pins.isEmpty { options.pins = [""] }
     }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
@@ -180,8 +181,8 @@ extension BackendConfiguration {
 }
 
 extension BackendConfiguration {
-  /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory with a
-  /// repository. The default vault never is, because a home directory may be such a work tree.
+  /// Whether the vault at `path`, with links resolved, is in the work tree of a git repository. Always `false` for the
+  /// default vault, because a home directory may be a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
     if path == defaultVaultPath { return false }
     let disk = LinuxFileSystem()
@@ -193,7 +194,7 @@ extension BackendConfiguration {
         if Self.isWorkTree(directory) { return true }
       } while directory != "/"
     } catch {
-      // Without an answer the policy is the strict one.
+      // If this cannot be determined, the policy is strict.
     }
     return false
   }
@@ -205,11 +206,12 @@ extension BackendConfiguration {
     } catch { return nil }
   }
 
-  /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a file of
-  /// that name, as in a submodule.
+  /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a file
+  /// `.git`, as in a submodule.
   ///
-  /// Nobody else decides that older states of the vault are accepted. So the entry `.git` itself, which may be a link,
-  /// belongs to this user or to root, and it does not count in a directory to which everybody can write, such as /tmp.
+  /// In a work tree, older states of the vault are accepted, and no other user may cause that. So `.git`, and its
+  /// target if it is a link, must belong to this user or to root, and a directory to which everybody can write, such as
+  /// /tmp, does not count.
   package static func isWorkTree(_ directory: String) -> Bool {
     let path = "\(directory)/.git"
     guard isOwn(path, followingLink: false), isOwn(path), let around = FileStatus(of: directory),

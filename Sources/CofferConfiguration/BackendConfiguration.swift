@@ -4,20 +4,21 @@ internal import CofferSystem
 internal import CofferVault
 internal import Glibc
 
-/// Which backend a program uses, and where a vault's credential comes from, by the environment and the configuration
-/// file.
+/// The environment and the configuration file. They determine which backend a program uses, and where a vault's
+/// credential comes from.
 ///
 /// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the
-/// recorded choice decides; else the vault is chosen if `COFFER_VAULT` is set or the default vault exists; else the
-/// keyring, if it is available. Otherwise there is no backend. An error never changes the choice. Thread-safe.
+/// choice in the configuration file decides. Without that, the vault is chosen if `COFFER_VAULT` is set or the default
+/// vault exists; or else the keyring, if it is available; or else no backend. An error never changes the choice.
+/// Thread-safe.
 public struct BackendConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SecretBytes?
-  /// The inherited descriptors that variables name, by the variables.
+  /// The inherited descriptors, each by the variable that names it.
   let descriptors: [String: InheritedDescriptor]
   let providers: [any BackendProvider]
   let directories: BaseDirectories
-  /// The file that exists in a Flatpak alone.
+  /// A file that exists only in a Flatpak.
   let flatpakInfo: String
   let lastRead = LastRead()
 
@@ -60,8 +61,8 @@ public struct BackendConfiguration: Sendable {
     self.providers = providers
   }
 
-  /// The configuration of this process, by its environment at the first call. Always the same one, because the
-  /// descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
+  /// The configuration of this process, from its environment at the first call. All calls return the same one, because
+  /// the descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
   public static func current() -> BackendConfiguration { process }
   private static let process = BackendConfiguration(process: coffer_environment())
 
@@ -96,16 +97,16 @@ public struct BackendConfiguration: Sendable {
     "COFFER_PASSPHRASE_COMMAND",
   ]
 
-  /// The path in `COFFER_KEY_FILE`, which the process's environment may not have any more. `nil` if it is unset, empty
-  /// or the path of a descriptor.
+  /// The path in `COFFER_KEY_FILE`, which may have been removed from the process's environment. `nil` if it is unset,
+  /// empty or the path of a descriptor.
   package var keyFile: String? {
     descriptors["COFFER_KEY_FILE"] == nil ? environment.nonEmpty("COFFER_KEY_FILE") : nil
   }
 
-  /// Keeps programs that this one starts from the descriptors that variables name.
+  /// Keeps the programs that this one starts from inheriting the descriptors that variables name.
   package func hideDescriptors() { descriptors.values.forEach { $0.hide() } }
 
-  /// This configuration for a process that may neither wait for a person nor stretch a passphrase.
+  /// This configuration without prompts, commands and passphrases, for a process that must not wait.
   package var unattended: BackendConfiguration {
     let known = ["COFFER_KEY_FILE", "COFFER_KEY"]
     var variables = environment.without(Self.keyVariables.filter { !known.contains($0) })
@@ -119,7 +120,7 @@ public struct BackendConfiguration: Sendable {
   /// The environment for code of other projects, which must not see what opens the vault.
   package var environmentWithoutKeys: [String: String] { environment.without(Self.keyVariables) }
 
-  /// Those of `variables` that are set, empty ones included.
+  /// Returns those of `variables` that are set, even if they are empty.
   package func set(of variables: [String]) -> [String] {
     variables.filter { environment[$0] != nil || ($0 == "COFFER_KEY" && key != nil) }
   }
@@ -154,8 +155,8 @@ public struct BackendConfiguration: Sendable {
 
   var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 
-  /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use of a
-  /// vault says so, or why the directory cannot be used.
+  /// The path of the directory of the records of known vaults. Creates it if possible. If it cannot be used, the vault
+  /// reports why when it is used.
   package func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
     if FileStatus(of: path) != nil { return path }
@@ -167,13 +168,13 @@ public struct BackendConfiguration: Sendable {
     while FileStatus(of: existing) == nil, existing != "/" { existing = Path.parent(of: existing) }
     if Self.isOwn(existing) {
       do throws(SecretError) { try PrivateDirectory.create(path) } catch {
-        // What is at the path is looked at when the vault is used.
+        // The vault reports the problem when it is used.
       }
     }
     return path
   }
 
-  /// The path of the directory of the records of projects' files that a person allowed.
+  /// The path of the directory with the records of the project files that the user has allowed.
   package var allowedProjectsDirectory: String { directories.path(.state) + "/coffer/allowed-projects" }
 
   /// Whether `path` exists and belongs to the effective user or to root.

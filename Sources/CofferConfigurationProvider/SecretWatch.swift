@@ -3,10 +3,10 @@ internal import Coffer
 internal import CofferCore
 internal import Configuration
 
-/// One consumer's watch: the current reading first, and then a reading after each change, if it differs from the one
-/// before it. Several changes between two requests of the consumer are one.
+/// Watches for one consumer. Yields the current reading, and then a reading after each change if it differs from the
+/// one before. Several changes between two requests of the consumer give one reading.
 actor SecretWatch {
-  /// What is remembered of a reading to detect a change. It reveals nothing of the values.
+  /// A reading as it is kept to detect a change. It reveals nothing about the values.
   private typealias State = Result<[SecretIdentifier: SecretFingerprint], SecretError>
 
   private let source: SecretSource
@@ -77,7 +77,7 @@ actor SecretWatch {
     return false
   }
 
-  /// Whether a change can change the reading.
+  /// Whether `change` may affect the reading.
   private nonisolated func isAffected(_ change: SecretChange) -> Bool {
     guard let identifier = change.identifier else { return true }
     return identifier.service.utf8.elementsEqual(source.scope.service.utf8)

@@ -29,8 +29,8 @@ public import Configuration
 ///
 /// **Freshness.** Nothing is cached. A value is read from the store at each call, and a snapshot reads all secrets of
 /// the service when it is made. The watching methods yield the current state first, and then each change by this
-/// process or another one. While the store is locked, they yield nothing. They need a backend that reports changes; of
-/// another one they yield only the current state.
+/// process or another one. While the store is locked, they yield nothing. With a backend that does not report changes,
+/// they yield only the current state.
 ///
 /// Reads never show a prompt, except by `fetch`: they throw `.locked` instead. The values that a reader returns are
 /// ordinary strings outside guarded memory. Thread-safe.
@@ -38,22 +38,22 @@ public struct SecretsProvider: ConfigProvider {
   let source: SecretSource
 
   /// Creates a provider of the secrets in the service of `scope`. Nothing is read. Without a backend in `scope`, the
-  /// provider asks for `DefaultBackend` at each call; updates stay with the backend with which they began.
+  /// provider asks for `DefaultBackend` at each call; a watch stays with the backend with which it began.
   public init(in scope: SecretScope, separator: String = ".") {
     source = SecretSource(scope: scope, separator: separator)
   }
 
-  /// `SecretsProvider` with the service.
+  /// `SecretsProvider[SERVICE]`.
   public var providerName: String { source.name }
 
-  /// Reads the secret. Blocks the thread for as long as a read of the store takes; a vault is a local file. Throws the
-  /// errors of the type's comment.
+  /// Reads the secret. Blocks the thread while it reads the store; a vault is a local file. Throws the errors that are
+  /// listed for the type.
   public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
     try source.read(key, from: source.backend()).value(forKey: key, type: type)
   }
 
-  /// Reads the secret outside the threads that run tasks. A keyring may show a prompt. Throws the errors of the type's
-  /// comment.
+  /// Reads the secret outside the threads that run tasks. A keyring may show a prompt. Throws the errors that are
+  /// listed for the type.
   public nonisolated(nonsending) func fetchValue(
     forKey key: AbsoluteConfigKey, type: ConfigType
   ) async throws -> LookupResult {
@@ -66,8 +66,7 @@ public struct SecretsProvider: ConfigProvider {
 
   /// Calls `updatesHandler` with the current value and each later one that differs from the one before it.
   ///
-  /// A failure is an element too, except that a store which becomes locked changes no value. Throws what
-  /// `updatesHandler` throws.
+  /// A failure is an element too, except if the store becomes locked. Throws what `updatesHandler` throws.
   public nonisolated(nonsending) func watchValue<Return: ~Copyable>(
     forKey key: AbsoluteConfigKey,
     type: ConfigType,
@@ -82,7 +81,7 @@ public struct SecretsProvider: ConfigProvider {
     return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
   }
 
-  /// Reads all secrets of the service, of a vault as they are at one moment. Blocks the thread for that time.
+  /// Reads all secrets of the service; those of a vault as they are at one moment. Blocks the thread while it reads.
   ///
   /// A snapshot of a store that cannot be read throws the store's error for each value.
   public func snapshot() -> any ConfigSnapshot { source.read(nil, from: source.backend()) }

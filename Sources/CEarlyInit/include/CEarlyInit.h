@@ -2,11 +2,12 @@
 #ifndef COFFER_CEARLYINIT_H
 #define COFFER_CEARLYINIT_H
 
-/// Removes the environment variable that the runtime's start required. Call it first, while there is one thread.
+/// Removes the environment variable that was set for the start of the runtime. Call it first, while there is one
+/// thread.
 void coffer_started(void);
 
-/// Removes a variable from the environment and overwrites it there with zeros, because `/proc/PID/environ` shows the
-/// memory that the environment had at the start. For a process with one thread.
+/// Removes a variable from the environment and overwrites its memory with zeros, because `/proc/PID/environ` shows the
+/// memory of the initial environment. Only for a process with one thread.
 void coffer_conceal(const char *_Nonnull name);
 
 #endif

@@ -1,5 +1,5 @@
 // Functions that Swift cannot import: variadic ones, and those that glibc declares only for _GNU_SOURCE, which the
-// header of a module cannot define, each as one call; and one that needs machine instructions.
+// header of a module cannot define. Each makes one call. One function needs machine instructions.
 #ifndef COFFER_CLINUX_H
 #define COFFER_CLINUX_H
 
@@ -29,8 +29,8 @@ static inline int coffer_open_directory_without_links(const char *path) {
 static const int coffer_O_PATH = __O_PATH;
 static const int coffer_O_TMPFILE = __O_TMPFILE;
 
-/// Gives a name to the file of a descriptor, which may have none. The first form needs a recent kernel or a capability,
-/// the second one /proc. Neither replaces an existing file.
+/// These two give a name to an open file, which may have none. The first needs a recent kernel or a capability, the
+/// second the file's path in /proc. Neither replaces an existing file.
 static inline int coffer_link_descriptor(int file, int directory, const char *name) {
   return linkat(file, "", directory, name, 0x1000);  // AT_EMPTY_PATH
 }
@@ -51,10 +51,10 @@ extern int pipe2(int ends[2], int flags);
 
 static inline int coffer_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
-/// A counter that a thread can wait for together with other descriptors. Reading it does not block.
-/// fork(2), which Swift does not have. The caller must have one thread.
+/// fork(2), which Swift cannot import. The caller must have one thread.
 static inline pid_t coffer_fork(void) { return fork(); }
 
+/// A counter that a thread can wait for together with other descriptors. Reading it does not block.
 static inline int coffer_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 /// Creates a file in memory, which is closed when a program is executed and can be sealed.
@@ -62,7 +62,7 @@ static inline int coffer_memfd(const char *name) {
   return (int)syscall(SYS_memfd_create, name, 3u);  // MFD_CLOEXEC | MFD_ALLOW_SEALING
 }
 
-/// The type of the file system of a path, by the numbers of linux/magic.h, or -1.
+/// The type of the path's file system, a number of linux/magic.h, or -1.
 static inline long long coffer_file_system_type(const char *path) {
   struct statfs status;
   return statfs(path, &status) == 0 ? (long long)status.f_type : -1;
@@ -85,19 +85,19 @@ static inline long coffer_keyctl(int operation, unsigned long a, unsigned long b
   return syscall(SYS_keyctl, operation, a, b, c, d);
 }
 
-/// Clears the vector registers, through which memory is copied. On other processors than x86-64 and 64-bit ARM it does
-/// nothing.
+/// Clears the vector registers, which copies of memory use. Does nothing on processors other than x86-64 and 64-bit
+/// ARM.
 void coffer_clear_vector_registers(void);
 
 /// The current environment of the process.
 extern char **environ;
 static inline char **coffer_environment(void) { return environ; }
 
-// Since glibc 2.35: where it is missing, the caller sets the group after the start.
+// Since glibc 2.35. Without it, the caller sets the group after the start.
 extern int posix_spawn_file_actions_addtcsetpgrp_np(posix_spawn_file_actions_t *actions, int terminal)
     __attribute__((weak));
 
-/// The program makes its process group the foreground group of the terminal before it is executed.
+/// Makes the started program's process group the foreground group of the terminal. Returns ENOSYS before glibc 2.35.
 static inline int coffer_spawn_in_foreground(posix_spawn_file_actions_t *actions, int terminal) {
   return posix_spawn_file_actions_addtcsetpgrp_np ? posix_spawn_file_actions_addtcsetpgrp_np(actions, terminal) : ENOSYS;
 }

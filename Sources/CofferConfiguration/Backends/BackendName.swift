@@ -1,13 +1,13 @@
-/// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines spell it, alone or before a
+/// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines write it, by itself or before a
 /// colon and a place.
 ///
-/// Later versions may add names. A name that this version does not know can be made, but `backend` of
-/// ``BackendConfiguration`` throws `.configuration` for it.
+/// Later versions may add names. A name may have any text, but `backend` of ``BackendConfiguration`` throws
+/// `.configuration` for a name that this version does not know.
 public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringConvertible {
   /// The text of the name.
   public let rawValue: String
 
-  /// Makes a name of any text.
+  /// Creates a name with any text.
   public init(rawValue: String) { self.rawValue = rawValue }
 
   /// The text of the name.
@@ -15,7 +15,8 @@ public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringCon
 }
 
 extension BackendName {
-  /// A `MemoryBackend` that ends with the process, for the tests of programs. Only `COFFER_BACKEND` and calls choose
-  /// it: it cannot be recorded, and the tool `secret` refuses it, because what it stores would be lost at once.
+  /// A `MemoryBackend`, for the tests of programs. Its secrets are lost when the process ends. Only `COFFER_BACKEND`
+  /// and calls can choose it: it cannot be recorded, and the tool `secret` refuses it, because what it stores would be
+  /// lost at once.
   public static let memory = BackendName(rawValue: "memory")
 }

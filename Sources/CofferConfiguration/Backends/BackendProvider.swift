@@ -1,15 +1,15 @@
 package import CofferCore
 package import CofferVault
 
-/// A backend as the configuration knows it. To add one, add a file with a type that conforms, and a line to
+/// How the configuration chooses and creates a backend. To add one, add a file with a type that conforms, and a line to
 /// ``BackendRegistry``.
 package protocol BackendProvider: Sendable {
   var name: BackendName { get }
 
-  /// What names one of the backend's stores, such as `PATH`.
+  /// The word for one of the backend's stores in messages, such as `PATH`.
   var placeName: String { get }
 
-  /// The variable that also names a store, and has no effect if a place is given, or `nil` if there is none.
+  /// The variable that names a store if no place is given, or `nil` if there is no such variable.
   var placeVariable: String? { get }
 
   /// Whether the configuration file may name this place: it must not depend on the working directory.
@@ -18,17 +18,17 @@ package protocol BackendProvider: Sendable {
   /// The variables that have no effect if another backend is chosen.
   var variables: [String] { get }
 
-  /// What to do so that the backend becomes available, as a sentence.
+  /// A sentence that says how to make the backend available.
   var setup: String { get }
 
-  /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if that cannot
-  /// be determined: no later backend is chosen then.
+  /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if this cannot
+  /// be determined. Then no later backend is chosen.
   func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability?
 
   /// What is missing if the backend is not available, such as “no keyring”.
   func absence(in configuration: BackendConfiguration) -> String
 
-  /// Makes the backend for the store at `place`, or for the one that the configuration names. Opens nothing.
+  /// Creates the backend for the store at `place`, or for the one that the configuration names. Does not open it.
   ///
   /// Throws `.unsupported` if the program was built without the backend.
   func backend(
@@ -43,7 +43,7 @@ package protocol BackendProvider: Sendable {
 /// `NAME:PLACE`.
 package struct BackendSelection: Hashable, Sendable, CustomStringConvertible {
   package let name: BackendName
-  /// What names the store, or `nil` if only the backend is selected.
+  /// The store, or `nil` if only the backend is selected.
   package let place: String?
 
   package init(_ name: BackendName, at place: String? = nil) {
@@ -61,7 +61,7 @@ extension [any BackendProvider] {
     flatMap { [$0.name.rawValue, "\($0.name):\($0.placeName)"] }
   }
 
-  /// The backend and the store that a text in one of the ``forms`` names, or `nil` if it has another form.
+  /// The backend and the store that a text in one of the ``forms`` names, or `nil` for any other text.
   package func selection(_ text: String) -> BackendSelection? {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let provider = first(where: { $0.name.rawValue.utf8.elementsEqual(parts[0].utf8) }) else {
@@ -76,7 +76,7 @@ extension [any BackendProvider] {
 package struct Availability {
   /// A sentence without its full stop.
   package let reason: String
-  /// The backend, if it had to be made in order to find out.
+  /// The backend, if it was created to find out.
   package var backend: (any SecretBackend)?
 }
 

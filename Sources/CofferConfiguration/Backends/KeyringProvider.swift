@@ -10,7 +10,7 @@ extension BackendName {
   public static let keyring = BackendName(rawValue: "keyring")
 }
 
-/// The keyring, which the trait `Keyring` builds in.
+/// The keyring. A program has it if the trait `Keyring` is on.
 struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
   let placeName = "COLLECTION"

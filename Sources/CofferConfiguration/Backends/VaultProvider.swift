@@ -18,7 +18,7 @@ struct VaultProvider: BackendProvider {
   func isRecordable(place: String) -> Bool { place.hasPrefix("/") }
 
   func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability? {
-    // A vault that is named and missing is an error of its own, and no reason to choose another backend.
+    // A named vault that is missing is an error, not a reason to choose another backend.
     if configuration.namedVaultPath != nil { return Availability(reason: "COFFER_VAULT names a vault") }
     try configuration.directories.requireHome(for: .data)
     let path = configuration.vaultPath

@@ -3,11 +3,11 @@ internal import CofferSystem
 package import CofferVault
 
 extension BackendConfiguration {
-  /// The places that a vault's key may come from, in the order in which they are tried.
+  /// The sources of a vault's key, in the order in which they are tried.
   ///
   /// The order is that of ``keyVariables``, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the
-  /// vault, in a Flatpak the Secret portal, the kernel keyring, and then `additional`, such as a prompt. No source but
-  /// the portal, a command and those of `additional` asks a person.
+  /// vault, in a Flatpak the Secret portal, the kernel keyring, and then `additional`, such as a prompt. Only the
+  /// portal, a command and the sources in `additional` may show a prompt.
   ///
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not tried.
   package func credentials(
@@ -30,7 +30,7 @@ extension BackendConfiguration {
     if let directory = environment.nonEmpty("CREDENTIALS_DIRECTORY") {
       let path = directory + "/coffer.key"
       add("the systemd credential coffer.key") { _ throws(SecretError) in
-        // systemd sets the variable for any credential of a unit, so this one may be missing.
+        // systemd sets the variable if a unit has any credential, so this one may be missing.
         guard try Path.exists(path) else { return nil }
         return try CredentialText.key(in: CredentialText.read(path, named: "coffer.key"), from: path)
       }
@@ -46,7 +46,7 @@ extension BackendConfiguration {
   /// The name of the source of ``recordedKeyFile(forVault:)``.
   package static let recordedKeyFileSource = "the recorded key file"
 
-  /// Returns what reads the text that one of ``keyVariables`` gives, or `nil` if the variable is not set.
+  /// Returns a function that reads the text for one of ``keyVariables``, or `nil` if the variable is not set.
   private func text(of name: String) -> (@Sendable () throws(SecretError) -> SecretBytes)? {
     if name == "COFFER_KEY", let key { return { () throws(SecretError) in key } }
     guard let value = environment[name] else { return nil }

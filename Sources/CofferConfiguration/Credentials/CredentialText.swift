@@ -2,16 +2,16 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVault
 
-/// The text of a key or a passphrase, as a file, a variable, a descriptor or a command gives it.
+/// Reads and parses the text of a key or a passphrase.
 enum CredentialText {
-  /// The most bytes that are read: a key has 62, and an identity with its recipient 2,100; a passphrase is typed by a
-  /// person.
+  /// The largest text in bytes. A key has 62, an identity with its recipient 2,100, and a passphrase is short enough to
+  /// type.
   static let maximumSize = 65_536
 
   /// The contents of the file at `path`. `name` is the variable or the configuration file that names it.
   ///
   /// Throws `.configuration` if `path` is empty, or if there is no regular file of at most ``maximumSize`` bytes; and
-  /// `.denied` if other users have access to the file by the rule of `FileExposure`.
+  /// `.denied` if other users have access to the file, as `FileExposure` defines it.
   static func read(_ path: String, named name: String) throws(SecretError) -> SecretBytes {
     try require(!path.isEmpty, of: name, "a path")
     try VaultCredential.requirePath(path, from: name)
@@ -47,7 +47,7 @@ enum CredentialText {
     }
   }
 
-  /// The key or the identities in `text`, which `name` gave.
+  /// The key or the identities in `text`, whose source is `name`.
   static func key(in text: SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     try requireText(!text.isEmpty, from: name)
     do throws(SecretError) {
@@ -73,7 +73,7 @@ enum CredentialText {
       advice: "Check the variable, the file or the command.")
   }
 
-  /// A variable that is set and empty is an error: a CI system sets it so if the secret is not available.
+  /// A variable that is set and empty is an error: a CI system does this if the secret is not available.
   static func require(_ isPresent: Bool, of name: String, _ what: String) throws(SecretError) {
     if isPresent { return }
     throw SecretError(.configuration, "\(name) is set, and empty.", advice: "Give it \(what), or unset it.")

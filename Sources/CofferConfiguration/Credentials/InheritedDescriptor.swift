@@ -10,8 +10,8 @@ final class InheritedDescriptor: Sendable {
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var outcome: Result<SecretBytes, SecretError>?  // only under the lock
 
-  /// The descriptor that a variable names. `COFFER_PASSPHRASE_FD` has its number. A variable for the path of a file may
-  /// have the path of a descriptor, which the process substitution of a shell writes there. `nil` for any other path.
+  /// The descriptor that a variable names: by its number in `COFFER_PASSPHRASE_FD`; or, in a variable for the path of a
+  /// file, by a path such as `/dev/fd/3`, which a shell's process substitution gives. `nil` for any other path.
   init?(_ value: String, of variable: String) {
     self.variable = variable
     if variable.hasSuffix("_FD") {
@@ -27,19 +27,19 @@ final class InheritedDescriptor: Sendable {
     }
   }
 
-  /// Everything that the descriptor had to read.
+  /// Reads the descriptor to its end at the first call. Later calls return the same result.
   func text(timeout: Duration) throws(SecretError) -> SecretBytes {
     try lock.withLock(timeout: timeout + .seconds(10)) { () throws(SecretError) in
       let outcome =
         self.outcome ?? Result { () throws(SecretError) in try read(timeout) }
-      // A failure is kept too: the rest of a passphrase that was read in part is no passphrase.
+      // A failure is kept too: after a partial read, the rest would be a wrong passphrase.
       self.outcome = outcome
       return try outcome.get()
     }
   }
 
-  /// Keeps programs that this one starts from the descriptor: they could read a file from its beginning again. Puts the
-  /// null device in the place of the standard input, unless that is a terminal.
+  /// Keeps the programs that this one starts from inheriting the descriptor: they could read a file again. Replaces
+  /// standard input by the null device, unless it is a terminal.
   func hide() {
     guard let descriptor = Int32(number) else { return }
     if descriptor > STDERR_FILENO {

@@ -12,7 +12,7 @@ extension SecretError.Code {
 /// Master keys of vaults in the user's keyring of the Linux kernel, which keeps them in memory that is not swapped,
 /// until a timeout or a restart. Every process of the user can read them.
 package struct KernelKeyring {
-  /// The kept master key of a vault as a credential.
+  /// The master key that is kept for a vault, as a credential.
   package static let source = VaultCredentialSource("the kernel keyring") { request throws(SecretError) in
     try KernelKeyring().masterKey(ofVault: request.vault.id).map { .masterKey($0) }
   }
@@ -25,7 +25,7 @@ package struct KernelKeyring {
   }
   private static let processKeyring: Int32 = -2
   private static let userKeyring: Int32 = -4
-  /// Every permission for a process that possesses the key; to view, read, revoke and find it for the user.
+  /// All permissions for a process that possesses the key. For the user: to view, read, revoke and find it.
   private static let permissions: UInt = 0x3F0F_0000
 
   private static func description(_ vaultID: String) -> String { "coffer:\(vaultID)" }
@@ -43,7 +43,7 @@ package struct KernelKeyring {
     forVault vaultID: String,
     for duration: Duration
   ) throws(SecretError) {
-    // First in the process's keyring, so that the key is never in the user's keyring without its timeout.
+    // Added to the process's keyring first, so that the key is never in the user's keyring without its timeout.
     let key = master.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
         coffer_add_key(
@@ -51,7 +51,7 @@ package struct KernelKeyring {
       }
     }
     if key < 0 { throw Self.failure(errno) }
-    // Without a link to another keyring, the kernel forgets the key.
+    // After a failure, no keyring has a link to the key any more, and the kernel deletes it.
     defer { _ = Self.call(.unlink, key, UInt(bitPattern: Int(Self.processKeyring))) }
     guard
       Self.call(.setTimeout, key, UInt(duration.components.seconds)) >= 0,
@@ -67,7 +67,7 @@ package struct KernelKeyring {
     let held = SecretBytes(count: 64) { block in
       length = Self.call(.read, key, UInt(bitPattern: block.baseAddress), UInt(block.count))
     }
-    // A master key is 32 bytes long. Another length is a key of another program.
+    // A master key is 32 bytes long. A key of another length belongs to another program.
     guard length == 32 else { return nil }
     return held.prefix(length)
   }

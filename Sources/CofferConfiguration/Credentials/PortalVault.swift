@@ -25,10 +25,10 @@ extension BackendConfiguration {
     #endif
   }
 
-  /// Creates a vault at `path` or `COFFER_VAULT`, else the default path with two key slots: one that the Secret portal
+  /// Creates a vault at `path`, `COFFER_VAULT` or the default path. It has two key slots: one that the Secret portal
   /// opens, and one for the recovery key that is returned.
   ///
-  /// From then on, the application's calls use the vault without a key of their own. Show the user the recovery key as
+  /// From then on, the application opens the vault without giving a key. Show the user the recovery key as
   /// `VaultKey.text(of:)`, once. If the user resets the keyring, the portal gives another secret, and only the recovery
   /// key opens the vault: see ``restorePortalVault(at:recoveryKey:)``.
   ///
@@ -55,8 +55,8 @@ extension BackendConfiguration {
     return recovery
   }
 
-  /// Lets the Secret portal open the vault at `path` or `COFFER_VAULT`, else the default path again, with the key that
-  /// ``createPortalVault(at:options:)`` returned. The recovery key remains valid.
+  /// Lets the Secret portal open the vault at `path`, `COFFER_VAULT` or the default path again. Needs the recovery key
+  /// that ``createPortalVault(at:options:)`` returned. That key remains valid.
   ///
   /// Throws `.wrongKey` if the key does not open the vault, `.alreadyExists` if the portal opens it already, and what
   /// ``createPortalVault(at:options:)`` throws.
@@ -74,7 +74,7 @@ extension BackendConfiguration {
   var portalSource: VaultCredentialSource? {
     guard isInFlatpak, mayPrompt else { return nil }
     return VaultCredentialSource("the Secret portal", mayPrompt: true) { request throws(SecretError) in
-      // The portal may show a prompt: only for a vault that it was meant to open.
+      // The portal may show a prompt, so it is used only for a vault that has its key slot.
       guard request.vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal()
       else {
         return nil
@@ -105,6 +105,6 @@ extension BackendConfiguration {
       advice: "Use a vault with a key file, or the keyring.")
   }
 
-  /// The file of the portal's token, which names the secret at the next call and is none itself.
+  /// The file with the portal's token. The token identifies the secret in the next call. It is not secret.
   private var tokenFile: String { configurationDirectory + "/portal-token" }
 }

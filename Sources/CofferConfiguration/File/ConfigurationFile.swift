@@ -3,10 +3,10 @@ internal import CofferSystem
 internal import Synchronization
 
 /// The configuration file: an entry `backend = "NAME"` or `backend = "NAME:PLACE"`, and in the table `[key-files]` an
-/// entry `ID = "PATH"` for each vault. A relative PATH begins in the directory of the file, so that a copied home
-/// directory opens.
+/// entry `ID = "PATH"` for each vault. A relative PATH starts at the directory of this file, so that it is still right
+/// in a copy of the home directory.
 ///
-/// An entry that is not known may be important, and is an error. A change writes one line, and keeps all others.
+/// An unknown entry is an error, because it may be important. A change writes one line, and keeps all others.
 struct ConfigurationFile {
   /// What the file records.
   struct Entries: Hashable, Sendable {
@@ -14,7 +14,7 @@ struct ConfigurationFile {
     fileprivate(set) var keyFiles: [String: String] = [:]
   }
   private(set) var entries = Entries()
-  /// Bytes.
+  /// In bytes.
   static let maximumLength = 65_536
   private static let maximumText = 4096
   private var lines: [Substring]
@@ -99,8 +99,8 @@ struct ConfigurationFile {
 }
 
 extension ConfigurationFile {
-  /// The error for a file of the form before this one, which is not read: lines `NAME = VALUE`. It says what to write.
-  /// `nil` if there is nothing to write.
+  /// The error for a file in the former format, lines `NAME = VALUE`, which is not read. It contains the lines to write
+  /// in the new format. `nil` if there are none.
   static func oldForm(_ text: String, at old: String, new path: String) -> SecretError? {
     var (lines, keyFiles): ([String], [String]) = ([], [])
     for line in text.unicodeScalars.split(separator: "\n") {
@@ -133,7 +133,7 @@ extension BackendConfiguration {
   /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path
   /// of a vault, or the alias or label of a keyring's collection.
   ///
-  /// Throws `.configuration` if there is no home directory, if the file is wrong or if it cannot hold the place, and
+  /// Throws `.configuration` if there is no home directory, if the file is invalid or if it cannot hold the place, and
   /// `.denied`, `.io` or `.timedOut` if the file cannot be written.
   package func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
     let provider = try provider(of: backend)
@@ -149,8 +149,8 @@ extension BackendConfiguration {
     try change { file in file.set(backend: selection) }
   }
 
-  /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the
-  /// configuration file, it is recorded relative to that. Throws like ``record(backend:at:)``.
+  /// Records the key file of the vault with that id. The path must be absolute. A path below the directory of the
+  /// configuration file is recorded relative to that directory. Throws like ``record(backend:at:)``.
   package func record(keyFile: String, forVault id: String) throws(SecretError) {
     guard ConfigurationFile.isVaultIdentifier(id), keyFile.hasPrefix("/") else {
       throw SecretError(
@@ -174,11 +174,11 @@ extension BackendConfiguration {
     if FileStatus(of: configurationDirectory) != nil { return }
     try directories.requireHome(for: .configuration)
     try PrivateDirectory.create(configurationDirectory)
-    // Another process may be making the same.
+    // Replaces the file, because another process may be creating it too.
     try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: true)
   }
 
-  /// What the configuration file has, as it was read less than a second ago or is now.
+  /// The entries of the configuration file, read now or less than a second ago.
   func recorded() throws(SecretError) -> ConfigurationFile.Entries {
     try lastRead.entries { () throws(SecretError) in try read().entries }
   }
@@ -224,13 +224,13 @@ extension BackendConfiguration {
     }
   }
 
-  /// The configuration file as it was read last, for the steps of one call. Thread-safe.
+  /// The entries of the last read, so that the steps of one call do not read the file again. Thread-safe.
   final class LastRead: Sendable {
     private let last = Mutex<(entries: ConfigurationFile.Entries, time: ContinuousClock.Instant)?>(nil)
     private static let period = Duration.seconds(1)
 
-    /// Returns the entries, which `read` reads unless that was done less than a second ago. That there are none is not
-    /// kept: another program may be about to write them.
+    /// Returns the entries that were read less than a second ago, or else calls `read`. An empty result is not kept,
+    /// because another program may write entries soon.
     func entries(
       _ read: () throws(SecretError) -> ConfigurationFile.Entries
     ) throws(SecretError) -> ConfigurationFile.Entries {
@@ -242,7 +242,7 @@ extension BackendConfiguration {
       }
     }
 
-    /// Runs `write`, before and after which others read the file.
+    /// Forgets the entries and runs `write`. Other threads read the file before or after it.
     func forget(_ write: () throws(SecretError) -> Void) throws(SecretError) {
       try last.withLock { last throws(SecretError) in
         last = nil

@@ -3,8 +3,8 @@ internal import CofferCore
 /// A table of the subset of TOML 1.0 that the configuration file and a project's file use, with the lines of its
 /// entries.
 ///
-/// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries are without
-/// quotes, and only the names of tables have dots. What is accepted means the same to every reader of TOML.
+/// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries have no quotes,
+/// and only names of tables contain dots. Every reader of TOML understands an accepted text in the same way.
 ///
 /// Source: https://toml.io/en/v1.0.0
 package final class TOMLTable {
@@ -29,7 +29,7 @@ package final class TOMLTable {
   }
 
   package fileprivate(set) var entries: [Entry] = []
-  /// Whether a line `[NAME]` or an inline table made it. Then no other line can.
+  /// Whether a line `[NAME]` has made the table. A second such line is an error.
   fileprivate var isComplete = false
   package let isInline: Bool
 
@@ -169,7 +169,7 @@ package struct TOMLReader {
     return table
   }
 
-  /// Reads the rest of a string on one line. Only one in double quotes has escapes.
+  /// Reads the rest of a string on one line. Only a string in double quotes has escapes.
   private mutating func readString(until quote: UInt8) throws(TOMLTable.Problem) -> String {
     var text: [UInt8] = []
     while let byte = next, byte != quote {

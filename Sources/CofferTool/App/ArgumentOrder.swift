@@ -25,7 +25,7 @@ enum ArgumentOrder {
     }
     guard index > 0, index < arguments.count else { return arguments }
     let rest = arguments[index...]
-    // The parser reports the first option that it does not know, which is not to be a global one.
+    // The parser reports the first option that it does not know. So that this is not a global one, those go to the end.
     let length = arguments[index].hasPrefix("-") ? rest.count : commandLength(rest)
     return Array(rest.prefix(length)) + arguments[..<index] + rest.dropFirst(length)
   }

@@ -41,14 +41,14 @@ enum CommandArguments {
     return SecretCommand.credentialHelpers.map { $0._commandName }.filter { name == "\($0)-secret" }
   }
 
-  /// Parses the arguments by the command that the first words name. The parser would otherwise examine the declarations
-  /// of every command on the way.
+  /// Parses the arguments with the command that the first words name. Started from the root, the parser would examine
+  /// the declarations of every command.
   static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
     let (command, length) = command(in: arguments[...])
     return try command.parseAsRoot(Array(arguments.dropFirst(length)))
   }
 
-  /// The command that the first words name, and their number: none, one, or two for a command with subcommands.
+  /// The command that the first words name, and the number of these words: 0 to 2.
   private static func command(in words: ArraySlice<String>) -> (any ParsableCommand.Type, length: Int) {
     var (command, length): (any ParsableCommand.Type, Int) = (SecretCommand.self, 0)
     for word in words {

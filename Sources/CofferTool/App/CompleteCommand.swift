@@ -16,7 +16,7 @@ struct CompleteCommand: ParsableCommand {
   /// Prints nothing but the answer, and succeeds in any case: a shell shows messages in the middle of a line.
   func run() {
     signal(SIGALRM) { _ in _exit(0) }
-    alarm(5)  // seconds: after them there are no completions, so that a slow keyring does not stop a shell
+    alarm(5)  // seconds: a slow keyring must not block the shell
     redirectToNullDevice([STDERR_FILENO])
     let answer = CompletionAnswer(root: CommandDescription(SecretCommand.self, optionsLike: ListCommand.self))
     do {

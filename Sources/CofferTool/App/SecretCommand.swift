@@ -62,7 +62,7 @@ struct SecretCommand: ParsableCommand {
       do {
         try OwnProgram.runPart()
         arguments = try CommandArguments.checked()
-        // Not a flag of the parser, which would take it from `get --version NUMBER` too.
+        // Not a flag of the parser, because `get` has an option of the same name.
         if arguments == ["--version"] { return try Output.standard.line(Version.current) }
         var command = try CommandArguments.parsed(arguments)
         if !(command is CompleteCommand) { Environment.noteIgnored() }

@@ -7,13 +7,13 @@ internal import Glibc
 ///
 /// Signals that were ignored when the process started remain ignored.
 struct BlockedSignals: ~Copyable {
-  /// The signals that go on to a command that runs as a child.
+  /// The signals that are forwarded to a command that runs as a child.
   static let forwarded = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM]
   /// The signals by which a person or the system ends a program.
   static let interruptions = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
   private var blocked = sigset_t()
-  /// The signals that this thread blocked before: the ones that a child must block.
+  /// The signals that this thread blocked before. A child must block them.
   private(set) var previous = sigset_t()
   private let descriptor: Int32
 
@@ -31,7 +31,7 @@ struct BlockedSignals: ~Copyable {
 
   deinit {
     close(descriptor)
-    // Delivers the signals that arrived since.
+    // Delivers the pending signals.
     var previous = previous
     pthread_sigmask(SIG_SETMASK, &previous, nil)
   }
@@ -43,15 +43,14 @@ struct BlockedSignals: ~Copyable {
     let isFromKernel: Bool
   }
 
-  /// Waits until a signal arrives or some of `others` can be read or have ended. Returns the indices of those.
+  /// Waits until a signal arrives or some of `others` can be read or have ended. Returns the indices of the latter.
   borrowing func wait(orReadable others: [Int32]) throws(SecretError) -> (arrival: Arrival?, ready: [Int]) {
     var requests = others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let arrival = try wait(for: &requests)
     return (arrival, requests.indices.filter { requests[$0].revents != 0 })
   }
 
-  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does, but not longer than until
-  /// `deadline`.
+  /// Waits as poll(2) does, until a signal arrives, some of `requests` are ready or `deadline` has passed.
   borrowing func wait(
     for requests: inout [pollfd], until deadline: ContinuousClock.Instant? = nil
   ) throws(SecretError) -> Arrival? {
@@ -74,12 +73,12 @@ struct BlockedSignals: ~Copyable {
       isFromKernel: info.ssi_code == fromKernel)
   }
 
-  /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL
-  /// as ``Arrival/signal``.
+  /// Asks a process that forwards signals to kill its child. SIGKILL would end that process itself, so it gets a marked
+  /// SIGTERM, for which ``Arrival/signal`` is SIGKILL.
   static func requestKill(by process: pid_t) { sigqueue(process, SIGTERM, sigval(sival_int: SIGKILL)) }
 
-  /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the process,
-  /// and after a stop when the process continues.
+  /// Sends `signal` to this process or to its whole process group, and unblocks it. Returns if the signal does not end
+  /// the process; after a stop, returns when the process continues.
   static func deliver(_ signal: Int32, toGroup: Bool = false) {
     var (one, before) = (sigset_t(), sigset_t())
     sigemptyset(&one)

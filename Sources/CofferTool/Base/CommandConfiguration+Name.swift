@@ -1,7 +1,7 @@
 internal import ArgumentParser
 
 extension CommandConfiguration {
-  /// The configuration of the command `name` of `parent`, whose name the usage repeats.
+  /// The configuration of the subcommand `name` of `parent`. The usage text shows both names.
   init(
     _ name: String, of parent: String = "secret", abstract: String, discussion: String = "",
     shouldDisplay: Bool = true, subcommands: [any ParsableCommand.Type] = []

@@ -10,7 +10,7 @@ struct Failure: Error {
 
   static func usage(_ message: String) -> Failure { Failure(.usage, message) }
 
-  /// The failure if several of some options are given. `options` names them, with “and” before the last.
+  /// The failure if options that exclude each other are given. `options` names them, with “and” before the last.
   static func exclusive(_ options: String) -> Failure {
     .usage("\(options) exclude each other. Use one of them.")
   }
@@ -35,7 +35,7 @@ struct Failure: Error {
     return .usage("\(reason), and nothing was stored.\(kept) \(advice)")
   }
 
-  /// A backend's error with the advice of this tool, or a failure. `nil` for another error.
+  /// Converts a backend's error, and adds this tool's advice. Keeps a `Failure` as it is. `nil` for any other error.
   init?(_ error: any Error) {
     switch error {
     case let error as SecretError: self.init(ExitStatus(error.code), error.toolMessage)

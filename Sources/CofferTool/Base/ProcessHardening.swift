@@ -5,7 +5,7 @@ internal import Glibc
 /// command that it runs.
 struct ProcessHardening: Sendable {
   private let coreLimit: rlimit
-  // Two flags and no array: the runtime would have to make the type of the array at each start.
+  // Two flags instead of an array: the runtime would have to create the array's type at each start.
   private let restoresPipe: Bool
   private let restoresFileSize: Bool
 
@@ -24,7 +24,7 @@ struct ProcessHardening: Sendable {
     }
     Self.removeCrashHandlers()
 
-    // Prevents core files, and other processes of this user from attaching. Lowers only the soft limit: a process
+    // Prevents core files, and keeps other processes of this user from attaching. Lowers only the soft limit: a process
     // without privileges could not raise the hard limit again for a command.
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)

@@ -10,7 +10,6 @@ struct QuietOption: ParsableArguments {
 
   private static let given = Atomic(false)
 
-  /// Whether the option was given, for what prints messages.
   static var isGiven: Bool { given.load(ordering: .relaxed) }
 
   static func apply(_ quiet: Bool) { if quiet { given.store(true, ordering: .relaxed) } }

@@ -6,7 +6,7 @@ extension SecretBackend {
     try items(inService: service).map(\.identifier)
   }
 
-  /// Returns those of the secrets that exist. With `service`, those of it are read together.
+  /// Returns the secrets that exist. Reads those in `service` together.
   func secrets(
     _ identifiers: [SecretIdentifier], together service: String? = nil
   ) throws(SecretError) -> [SecretIdentifier: Secret] {

@@ -9,7 +9,7 @@ extension SecretBytes {
         var scalars = try UTF8Span(validating: bytes).makeUnicodeScalarIterator()
         var isAfterReturn = false
         while let scalar = scalars.next() {
-          // Alone, a carriage return lets later text cover earlier text.
+          // Without a line feed, a carriage return lets later text cover earlier text.
           if isAfterReturn && scalar != "\n" { return false }
           isAfterReturn = scalar == "\r"
           if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }

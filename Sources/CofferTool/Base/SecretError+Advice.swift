@@ -2,8 +2,8 @@ internal import Coffer
 internal import CofferSystem
 
 extension SecretError {
-  /// What to do about an error of the libraries: their advice, which is about their API, with the command to use, or
-  /// what replaces their advice.
+  /// What to do about an error of the libraries: their advice, which is about their API, and the command to use. For
+  /// some codes, a text that replaces their advice.
   var toolAdvice: String? {
     let command: String
     switch code {

@@ -6,7 +6,7 @@ enum SecretReference {
   /// The service of a name that is not a reference, if neither an option, a variable nor the project's file names one.
   static let defaultService = "secret"
 
-  /// The service of names outside of a project: the `given` one, or else that of the variable.
+  /// The service of names outside of a project: `given`, or else that of COFFER_SERVICE, or else the default.
   static func service(_ given: String?) -> String {
     given ?? Environment.value("COFFER_SERVICE") ?? defaultService
   }

@@ -12,7 +12,7 @@ struct SecretWriter {
       body(&writer)
       return writer.count
     }
-    // What is not used would take the place of other values in locked memory.
+    // Unused capacity would take the place of other values in locked memory.
     return bytes.count == capacity ? bytes : bytes.prefix(bytes.count)
   }
 

@@ -1,10 +1,11 @@
 internal import Coffer
 
 extension SecretTransaction {
-  /// Stores a secret, unless it has this value and this metadata already. A program that tries again and again would
-  /// otherwise drop the earlier versions. The end of the transaction makes sure that the secret is on the disk.
+  /// Stores a secret, unless it has this value and this metadata already. Otherwise a program that stores the same
+  /// again and again would push the earlier versions out of the history. In any case, the end of the transaction makes
+  /// sure that the secret is on the disk.
   ///
-  /// `metadata` makes the metadata of the existing one, and is told whether the value is new.
+  /// `metadata` returns the metadata to store. It gets the existing metadata, and whether the value is new.
   func storeIfChanged(
     _ value: SecretBytes, for identifier: SecretIdentifier, history: History = .unchanged,
     metadata: (SecretMetadata?, Bool) -> SecretMetadata

@@ -7,8 +7,8 @@ internal import Glibc
 enum Environment {
   /// Moves the variables that open a vault from the environment to the configuration of this process.
   ///
-  /// Other programs of root, such as the child of `run --redact`, can read `/proc/PID/environ` of this process, which
-  /// shows the memory of its environment.
+  /// Root's processes can read `/proc/PID/environ` of this process, which shows the memory of its environment. The
+  /// child of `run --redact` is one of them, if root runs it.
   static func concealKeys() {
     _ = BackendConfiguration.current()
     for variable in BackendConfiguration.keyVariables { coffer_conceal(variable) }

@@ -6,8 +6,8 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Dismisses the keyring's prompt when a signal ends this process. Otherwise the prompt would stay on the screen, and
-/// would unlock the keyring for nobody. The signal is delivered when the prompt has been dismissed.
+/// Dismisses the keyring's prompt when a signal ends this process. Otherwise the prompt would stay on the screen
+/// although nothing waits for its answer. The signal is delivered after the prompt has been dismissed.
 final class PromptInterruption: Sendable {
   private let signals: BlockedSignals
   /// Can be read when the wait is over.
@@ -43,7 +43,8 @@ final class PromptInterruption: Sendable {
     threadEnded.signal()
   }
 
-  /// Call it on the thread that created this. Ends the process if a signal has arrived, unless the caller blocks it.
+  /// Call it on the thread that created this object. Ends the process if a signal has arrived, unless the caller blocks
+  /// it.
   private func end() {
     eventfd_write(over.number, 1)
     threadEnded.wait()

@@ -25,8 +25,8 @@ struct Terminal {
     return true
   }
 
-  /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, also if a program
-  /// provides the standard input, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
+  /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, for example
+  /// because standard input is a pipe, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
   static func confirm(_ question: String, otherwise message: String) throws {
     guard let answer = try answer("\(question) [y/N] ") else { throw Failure(.wouldOverwrite, message) }
     if !["y", "yes"].contains(answer) { throw Failure(.refused, "Nothing was changed.") }
@@ -53,11 +53,11 @@ struct Terminal {
     hidden.c_lflag |= tcflag_t(ICANON | ISIG)
     hidden.c_iflag |= tcflag_t(ICRNL)
 
-    // Read from a descriptor, because a signal handler could run between any two instructions.
+    // Signals are read from a descriptor, because a handler could run between any two instructions.
     let signals = try BlockedSignals(BlockedSignals.interruptions + [SIGTSTP])
     let line = try SecretBytes(capacity: Self.longestLine + 2) { block throws(SecretError) in
       var count = 0
-      // Precedes the prompt, so that no answer to it is dropped or shown.
+      // Before the prompt is shown: this call drops earlier input, and the answer must not be dropped or shown.
       guard tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw Self.lost(errno) }
       defer { tcsetattr(descriptor, TCSAFLUSH, &original) }
       try show(prompt)

@@ -39,8 +39,8 @@ struct ValueInput {
     return first
   }
 
-  /// What `prompt` returns if standard input is a terminal, or else a pipe's text without its only final LF. `what` is
-  /// for the failure if no prompt is possible.
+  /// Returns the result of `prompt` if standard input is a terminal. Otherwise reads it, and drops a final LF that is
+  /// the only one. `what` names the value in the failure if no prompt is possible.
   static func read(_ what: String, prompt: () throws -> SecretBytes) throws -> SecretBytes {
     if isatty(STDIN_FILENO) != 1 { return try droppingOnlyLineFeed(readStandardInput()) }
     guard BackendConfiguration.current().canPrompt else {

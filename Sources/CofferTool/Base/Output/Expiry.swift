@@ -5,7 +5,7 @@ internal import FoundationEssentials
 enum Expiry {
   enum State { case none, soon, expired }
 
-  /// The seconds before the expiry in which the state is soon, unless a person chooses others: 14 days.
+  /// How many seconds before the expiry the state becomes `soon`, unless an option says otherwise: 14 days.
   static let soon = 14 * 86_400
 
   static func state(of metadata: SecretMetadata, now: Date, soon: Int = soon) -> State {
@@ -18,7 +18,7 @@ enum Expiry {
     expires.ISO8601Format() + (expires <= now ? " (expired)" : "")
   }
 
-  /// Prints the warnings of the secrets that a command uses.
+  /// Warns of each of the secrets that has expired or expires soon.
   static func warn(of items: [SecretItem]) {
     for item in items.sorted(by: { $0.identifier < $1.identifier }) {
       guard let expires = item.metadata.expires else { continue }

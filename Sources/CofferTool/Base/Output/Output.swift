@@ -43,9 +43,8 @@ struct Output {
     try writeAll(bytes, to: descriptor, named: name)
   }
 
-  /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a
-  /// terminal would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly
-  /// that.
+  /// Writes values verbatim. If a terminal would obey, reorder or hide some of their characters, throws a usage failure
+  /// about `subject` whose message ends with `ending`. With `force`, writes them even then.
   func reveal(_ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String) throws {
     if isTerminal && !force && !values.isPlainText {
       throw Failure.usage(
@@ -54,8 +53,8 @@ struct Output {
     try write(values)
   }
 
-  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder or hide
-  /// in any case, which JSON permits.
+  /// Writes indented JSON with sorted keys and times in ISO 8601. Always escapes what a terminal would obey, reorder or
+  /// hide, which JSON permits.
   func json(_ value: some Encodable) throws { try write(Self.json(value, [.prettyPrinted])) }
 
   func jsonLine(_ value: some Encodable) throws { try write(Self.json(value, [])) }
@@ -79,15 +78,15 @@ func redirectToNullDevice(_ streams: [Int32]) {
 
 private let changes = Mutex<[String]>([])
 
-/// Notes what the command has changed, and what to do if it fails afterwards. Begins the message of a later failure.
+/// Notes what the command has changed. The message of a later failure begins with `text`.
 func changed(_ text: String) { changes.withLock { $0.append(text) } }
 
-/// `message`, the text of a failure, after what was changed before it.
+/// The message of a failure, after the notes on what was changed before it.
 func afterChanges(_ message: String) -> String {
   let before = changes.withLock { $0 }
   if before.isEmpty { return message }
   var message = message
-  // The advice of an error knows nothing of what was changed before it.
+  // The text of the error does not take account of the earlier changes.
   if let denial = message.firstRange(of: "Nothing was changed; ") {
     let rest = message[denial.upperBound...]
     message.replaceSubrange(denial.lowerBound..., with: rest.prefix(1).uppercased() + rest.dropFirst())
@@ -95,8 +94,8 @@ func afterChanges(_ message: String) -> String {
   return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
 }
 
-/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A
-/// failure to print it is not an error.
+/// Prints an error or a warning on standard error. Hides a key, which may have been given in place of another argument.
+/// A failure to print is ignored.
 func note(_ text: String) {
   do throws(SecretError) {
     try Output.messages.write(text.withoutKeys.printable + "\n")

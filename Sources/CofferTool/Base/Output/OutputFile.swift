@@ -3,14 +3,14 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// Where `--output` writes: a file that is replaced whole, or what is written to as it is.
+/// The destination of `--output`: a file that is replaced as a whole, or an open descriptor, a FIFO or a device.
 enum OutputFile {
   /// How long the opening of a FIFO waits for a reader.
   private static let timeout = Duration.seconds(10)
 
-  /// Writes `contents` to what `path` names: to an open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a
-  /// FIFO or a character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`,
-  /// replaced whole. To a terminal, writes as ``Output/reveal(_:force:_:_:)``. Blocks signals, so that none leaves an
+  /// Writes `contents` to `path`. An open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a FIFO or a
+  /// character device is written to at its current position, with ``Output/reveal(_:force:_:_:)``. Otherwise creates a
+  /// file with mode 0600 or, with `replacing`, replaces it as a whole, and blocks signals so that none leaves an
   /// unfinished file behind.
   static func write(
     _ contents: SecretBytes, to path: String, replacing: Bool, force: Bool = false, _ subject: String,
@@ -28,10 +28,10 @@ enum OutputFile {
     }
   }
 
-  /// What is written to as it is, with the file that was opened for it.
+  /// The descriptor, FIFO or device at `path`, with the file that was opened for it, or `nil` for any other path.
   private static func stream(_ path: String) throws -> (output: Output, file: Descriptor?)? {
     if let number = descriptor(path) {
-      // Those of this program's own files are closed when it starts another one.
+      // This program's own descriptors have FD_CLOEXEC.
       let flags = fcntl(number, F_GETFD)
       guard flags >= 0, flags & FD_CLOEXEC == 0 else {
         throw Failure(
@@ -60,7 +60,7 @@ enum OutputFile {
     }
   }
 
-  /// The number of the open descriptor that `path` names, or a link at `path`, or `nil`.
+  /// The number of the open descriptor to which `path` leads, also through links, or `nil`.
   static func descriptor(_ path: String) -> Int32? {
     if path == "-" { return STDOUT_FILENO }
     var path = path

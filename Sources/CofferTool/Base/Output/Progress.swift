@@ -19,7 +19,7 @@ struct Progress {
     do { try Output.messages.write(text) } catch {}  // progress is not worth an error
   }
 
-  /// Runs `work`, whose progress is unknown and which shows no prompt. On a terminal, shows `text` meanwhile.
+  /// Runs `work`, and shows `text` on a terminal until it ends. `work` must not show a prompt.
   static func during<R: ~Copyable>(_ text: String, _ work: () throws -> R) throws -> R {
     guard Output.messages.isTerminal else { return try work() }
     write(text)

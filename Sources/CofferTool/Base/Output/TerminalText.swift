@@ -3,7 +3,7 @@ internal import CofferCore
 /// Text that is safe to show on a terminal. Anyone can choose a name; it must not move the cursor, forge or reorder a
 /// line, or look like another name.
 extension String {
-  /// The text with every character that a terminal obeys, reorders or does not show written as an escape.
+  /// The text, with an escape for every character that a terminal obeys, reorders or does not show.
   var printable: String {
     escaped { scalar in
       switch scalar {
@@ -17,7 +17,7 @@ extension String {
     }
   }
 
-  /// JSON text with the same characters, except line feeds between its elements, in JSON's own escapes.
+  /// JSON text with these characters in JSON's own escapes, except for the line feeds between its elements.
   var printableJSON: String {
     escaped { scalar in
       guard scalar.isUnsafeOnTerminal && scalar != "\n" else { return nil }
@@ -27,7 +27,7 @@ extension String {
     }
   }
 
-  /// The text that has what `escape` returns in place of a character, unless this is `nil`.
+  /// The text with each character replaced by the result of `escape`. A character for which it is `nil` is kept.
   func escaped(_ escape: (Unicode.Scalar) -> String?) -> String {
     var result = ""
     for scalar in unicodeScalars {

@@ -1,14 +1,14 @@
 internal import Coffer
 internal import Synchronization
 
-/// The items that a command has left out, because the keyring does not let them be read.
+/// The items of a keyring that a command has left out because they cannot be read.
 enum UnreadableItems {
   private static let statuses = Mutex<[String: ExitStatus]>([:])
 
   /// The exit status of a command that has left items out, or `nil`.
   static var status: Int32? { statuses.withLock { $0.values.map(\.rawValue).min() } }
 
-  /// Makes lists of a keyring leave such items out. Each is named on standard error once.
+  /// Makes the lists of a keyring leave out items that cannot be read. Names each of them once on standard error.
   @discardableResult
   static func leaveOut(of backend: any SecretBackend) -> any SecretBackend {
     #if Keyring

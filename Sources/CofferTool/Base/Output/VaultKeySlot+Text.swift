@@ -1,7 +1,7 @@
 internal import Coffer
 
 extension VaultRecipient {
-  /// The beginning of the text: nobody can make another recipient with the same one.
+  /// The beginning of the text. It is so long that nobody can make another recipient with the same beginning.
   var shortened: String { "\(description.prefix(28))…" }
 }
 

@@ -33,10 +33,10 @@ struct KeyFile {
     try PrivateFile.write(line, to: path, replacing: false)
   }
 
-  /// The error to report after a change failed that was to make `vault` open with the key in this new file.
+  /// The error to report after a failed change. The change was to let the key in this new file open `vault`.
   ///
-  /// `vault` has no other credential. The file is removed, unless the vault opens with it after all, or that cannot be
-  /// found out: the last barrier of the change may have failed.
+  /// `vault` must have no other credential. Removes the file, unless it opens the vault after all, as it does if only
+  /// the last barrier of the change failed, or unless that cannot be determined.
   func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
     do throws(SecretError) {
       if try vault.opens() {
@@ -59,7 +59,7 @@ struct KeyFile {
 }
 
 extension VaultBackend {
-  /// Whether there is a vault that its credentials open. Throws if that cannot be found out.
+  /// Whether there is a vault that its credentials open. Throws if this cannot be determined.
   func opens() throws(SecretError) -> Bool {
     var status = stat()
     if lstat(path, &status) != 0, [ENOENT, ENOTDIR, EACCES].contains(errno) { return false }

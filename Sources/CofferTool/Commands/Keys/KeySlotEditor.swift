@@ -7,8 +7,8 @@ struct KeySlotEditor {
   let description: VaultDescription
   let configuration = BackendConfiguration.current()
 
-  /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the
-  /// vault is opened by something else: the file may be lost, and is to be made again.
+  /// Selects the vault, without unlocking it. If `keyFile` is the recorded key file of the vault and does not exist,
+  /// uses only the other sources of keys: the file may be lost, and the command creates it again.
   init(_ options: GlobalOptions, making keyFile: String? = nil) throws {
     try self.init(options.openVault(requirement: "Only a vault has key slots"))
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
@@ -22,7 +22,7 @@ struct KeySlotEditor {
     VaultNotes.register(vault)
   }
 
-  /// Uses a vault with other credentials.
+  /// Uses `vault` with the credentials that it has.
   init(_ vault: VaultBackend) throws(SecretError) {
     self.vault = vault
     description = try vault.description()
@@ -45,7 +45,7 @@ struct KeySlotEditor {
   /// prompts. Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open its slot.
   func open(_ slots: [VaultKeySlot], keyFiles: [String]) throws -> OpenedKeySlots {
     let keys = try keyFiles.map { path in
-      // As process substitution gives it.
+      // A path from a shell's process substitution.
       let isDescriptor = path.hasPrefix("/dev/fd/") || path.hasPrefix("/proc/self/fd/")
       let read =
         try isDescriptor
@@ -92,7 +92,7 @@ struct KeySlotEditor {
     }
   }
 
-  /// Call it directly after a change of the master key. Removes the former one that `unlock` kept.
+  /// Call this directly after a change of the master key. Removes the former key that `unlock` kept.
   func noteNewMasterKey() {
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
     changed(
@@ -128,7 +128,7 @@ struct KeySlotEditor {
     if !removed.isEmpty { try noteUnchanged(since: change) }
   }
 
-  /// Says which secrets a removed key could read and are the same since.
+  /// Says which secrets a removed key could read and have not changed since.
   private func noteUnchanged(since change: Int) throws {
     let services = try vault.items(inService: nil).map(\.identifier.service)
     if services.isEmpty { return }
@@ -151,8 +151,8 @@ struct KeySlotEditor {
     return passphrase
   }
 
-  /// Records the file of a key that opens the vault. With `ifNone`, or if this is a copy of a vault in use, keeps what
-  /// is recorded, and returns `false` if that is another file.
+  /// Records the file of a key that opens the vault. With `ifNone`, or if this is a copy of a vault in use, keeps a
+  /// file that is recorded already, and returns `false` if it is another one.
   @discardableResult
   func record(keyFile path: String, ifNone: Bool = false) throws(SecretError) -> Bool {
     do throws(SecretError) {

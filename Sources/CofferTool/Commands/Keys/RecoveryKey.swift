@@ -23,8 +23,8 @@ enum RecoveryKey {
     try Output.standard.write(lines)
   }
 
-  /// The key with the given text: with white space anywhere, and with or without the prefix. Throws `.invalidKey` if
-  /// the text is mistyped.
+  /// Parses the text of a key, which may have white space anywhere and may lack the prefix. Throws `.invalidKey` if the
+  /// text is mistyped.
   static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let packed = text.withBytes { bytes in

@@ -125,7 +125,7 @@ struct RunCommand: ParsableCommand {
     var chosen = try assignments.map { try EnvironmentAssignment($0, options.identifier) }
     chosen += try files.map { try EnvironmentAssignment($0, isFile: true, options.identifier) }
     try EnvironmentAssignment.checkDistinct(chosen)
-    // Variables set by option override those of files, those override the project's, and those the variables of --all.
+    // Of variables with the same name, the first counts: of an option, of a file, of the project, of --all.
     var named = Set(chosen.map(\.variable))
     var environment = SecretEnvironment()
 
@@ -183,7 +183,7 @@ struct RunCommand: ParsableCommand {
       chosen += others
     }
 
-    // A vault in a repository chooses variables only for who has its key, even if none of them is a secret.
+    // A project with a vault sets variables only for a user who has the vault's key, even if none of them is a secret.
     if project != nil, chosen.isEmpty { try (backend as? VaultBackend)?.unlock() }
     let together = all || isUnnamed ? try options.serviceName : nil
     let values = try backend.secrets(chosen.map(\.identifier), together: together)
@@ -198,15 +198,16 @@ struct RunCommand: ParsableCommand {
     return environment
   }
 
-  /// The failure outside of a project if nothing says which secrets the command is to get: whoever wrote the files of
-  /// this directory would get all of them. Prints the lines of a project's file that passes what --all would pass.
+  /// The failure if neither a project nor an option says which secrets the command is to get. To pass all of them could
+  /// give them to whoever wrote the files of this directory. Prints the lines of a project's file that passes what
+  /// --all would pass.
   private func unnamed(in backend: any SecretBackend) throws -> any Error {
     let service = try global.serviceName
     var names: [(variable: String, account: String)] = []
     do {
       names = try backend.withoutPrompts.identifiers(inService: service)
         .map { (try EnvironmentAssignment(for: $0).variable, $0.account) }
-    } catch {}  // the message does without them
+    } catch {}  // the message is printed without them
     let above =
       try Project.unfollowed().map {
         " \($0) above is not followed, because this is a repository of its own."

@@ -10,8 +10,8 @@ final class ChangeReport: Sendable {
   private let isJSON: Bool
   private let known: Mutex<[SecretIdentifier: SecretMetadata]>
 
-  /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata to compare the first
-  /// change with.
+  /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata with which the first
+  /// change is compared.
   init(
     backend: any SecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
   ) throws(SecretError) {

@@ -1,7 +1,7 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// What the options of `set` and `generate` say of a secret's metadata.
+/// The options of `set` and `generate` for a secret's metadata.
 struct GivenMetadata {
   private let label: String?
   private let changesExpiry: Bool

@@ -94,7 +94,7 @@ struct ListCommand: ParsableCommand {
     identifier.account.utf8.starts(with: prefix.utf8)
   }
 
-  /// With `span`, a number of seconds, only what has expired or expires within it.
+  /// The secrets to list. With `span`, in seconds, only those that have expired or expire within it.
   private func items(
     in backend: any SecretBackend, expiringWithin span: Int?, now: Date
   ) throws -> [SecretItem] {
@@ -117,8 +117,8 @@ struct ListCommand: ParsableCommand {
     return items
   }
 
-  /// Whether the secret has the value of a version that `isFormer`: a value may be stored again, and has not changed
-  /// then.
+  /// Whether the secret's value is that of a version for which `isFormer` is true. A value that was replaced and stored
+  /// again counts as unchanged.
   private static func hasFormerValue(
     _ identifier: SecretIdentifier, in backend: VaultBackend, _ isFormer: (SecretVersion) -> Bool
   ) throws -> Bool {

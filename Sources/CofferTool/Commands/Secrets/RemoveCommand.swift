@@ -52,7 +52,7 @@ struct RemoveCommand: ParsableCommand {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
       if items.isEmpty { throw MissingSecret.failure(identifier, in: backend, outcome: outcome) }
-      // The removal of one throws an error that lists the items.
+      // This call throws an error that lists the items.
       if items.count > 1 && !all {
         try backend.remove(identifier)
         return

@@ -56,10 +56,10 @@ struct CopyCommand: ParsableCommand {
     var replaced: [String] = []
     var same: [String] = []
     var different: [String] = []
-    /// Those that the target has removed later.
+    /// The secrets that were removed from the target after their last change in the source.
     var removed: [String] = []
     var impossible: [String] = []
-    /// The titles of the items of the source that have no name here.
+    /// The titles of a keyring's items that are not copied.
     var unlisted: [String] = []
     var dryRun: Bool
     var hasCopies: Bool { !copied.isEmpty || !replaced.isEmpty }
@@ -108,7 +108,8 @@ struct CopyCommand: ParsableCommand {
       for secret in secrets { try copyOne(secret) }
       if named.isEmpty { try source.forEachSecret(inService: service, copyOne) }
       progress.clear()
-      // The user may remove the originals. The end of a transaction makes sure that the same values are on the disk.
+      // The user may now remove the originals, so the end of a transaction makes sure that the target's values are on
+      // the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
       #if Keyring
       if named.isEmpty, let keyring = source as? KeyringBackend {
@@ -125,8 +126,8 @@ struct CopyCommand: ParsableCommand {
     if status != .done { throw ExitCode(status.rawValue) }
   }
 
-  /// Copies a secret if it is to be copied, and returns the list of the report that gets its name. `removal` is when
-  /// the target has removed it.
+  /// Copies a secret unless the rules of this command exclude it. Returns the list of the report for its name.
+  /// `removal` is when it was removed from the target.
   private func copy(
     _ secret: Secret, to target: any SecretBackend, removal: Date?, _ status: inout ExitStatus
   ) throws(SecretError) -> WritableKeyPath<Report, [String]> {
@@ -157,7 +158,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   #if Keyring
-  /// Says of each item why it is not copied, and returns the titles.
+  /// Prints why each item is not copied, and returns the titles.
   private static func passOver(_ items: [UnlistedItem]) -> [String] {
     for item in items {
       let reason =
@@ -171,7 +172,7 @@ struct CopyCommand: ParsableCommand {
   }
   #endif
 
-  /// An error's own advice may say that nothing was changed.
+  /// Replaces the error's advice, which may say that nothing was changed.
   private static func afterCopies(_ error: SecretError) -> SecretError {
     SecretError(
       error.code, error.reason,
@@ -205,7 +206,7 @@ struct CopyCommand: ParsableCommand {
 
   private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {
     var areSame = from.name == to.name
-    // Of a keyring, two collections are different stores.
+    // Two collections of a keyring are different stores.
     if let source = from.place, let target = to.place {
       areSame = areSame && source == target
     }

@@ -124,7 +124,7 @@ struct InitCommand: ParsableCommand {
   private func createPortalVault(at path: String) throws {
     let recoveryKey = try configuration.createPortalVault(at: path)
     inform("Created the vault \(path).")
-    // Before everything else: nothing else has the key.
+    // Printed before everything else, because the key is kept nowhere.
     do throws(SecretError) {
       try RecoveryKey.print(recoveryKey)
     } catch {
@@ -150,7 +150,8 @@ struct InitCommand: ParsableCommand {
       advice: "Check the disk, and then the vault with secret verify.")
   }
 
-  /// Records the key file's path and, for a vault at the default path, the backend to use. `isChosen` tells the latter.
+  /// Records the key file's path. A vault at the default path is recorded as the backend to use too: then `isChosen` is
+  /// true.
   private func record(
     _ path: String, keyFile: String?, advice: String
   ) throws(SecretError) -> (id: String, isChosen: Bool) {
@@ -167,7 +168,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  /// Records the backend to use: another one than the vault, or a vault that exists.
+  /// Records the backend to use: a keyring, or a vault that exists.
   private func choose(_ selected: BackendSelection, vault: String? = nil, id: String? = nil) throws {
     if passphrase || keyFile != nil || portal || recipients.isGiven {
       throw Failure.usage(
@@ -186,7 +187,7 @@ struct InitCommand: ParsableCommand {
     if selected.name == .vault { Self.noteKeyring() }
   }
 
-  /// Says that what is in the keyring stays there.
+  /// Says that secrets in the keyring stay there.
   private static func noteKeyring() {
     let hasSecrets = OtherStores.has(.keyring) { keyring throws(SecretError) in
       try !keyring.identifiers(inService: nil).isEmpty

@@ -1,7 +1,7 @@
 internal import Coffer
 internal import CofferSystem
 
-/// What is to open a new vault. It comes from the same sources that will open the vault.
+/// The credential for a new vault. It comes from the sources that will open the vault later.
 struct NewCredential: ~Copyable {
   enum Kind {
     case file(KeyFile, isNew: Bool)

@@ -50,7 +50,8 @@ struct TrustCommand: ParsableCommand {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
     let found = try vault.unconfirmed(pin: pin)
     var scope = scope
-    // A copy that counts only here is not refused at its path. --everywhere needs the same care as a refused vault.
+    // A copy that counts only here is not refused at its path, but --everywhere needs a confirmation, as a refused
+    // vault does.
     if let refusal = found.refusal ?? (scope == .everywhere ? found.keyRefusal : nil) {
       guard case .trust = refusal.remedy else { throw refusal }
       explain(refusal, found)
@@ -96,8 +97,8 @@ struct TrustCommand: ParsableCommand {
       otherwise: "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")
   }
 
-  /// Asks which of the two the vault is. Returns `nil` if nobody can be asked: the mark that is recorded counts, and a
-  /// vault without one is the one that the pin names.
+  /// Asks whether the vault counts everywhere or only here. Returns `nil` if nobody can be asked: then the recorded
+  /// answer stays, and without one, the vault counts everywhere.
   private func askForScope() throws -> Scope? {
     let answer = try Terminal.answer(
       "Is it the vault from now on, at every path, or a copy that counts only here, such as a backup? [vault/copy] "
