@@ -109,8 +109,7 @@ extension BackendConfiguration {
     return provider
   }
 
-  /// The variables that are set but have no effect with `selection`: they belong to other backends or name another
-  /// store.
+  /// The variables that are set and have no effect with `selection`: those of other backends, or of another store.
   package func unusedVariables(with selection: BackendSelection) -> [String] {
     set(
       of: providers.flatMap { provider in
@@ -209,9 +208,8 @@ extension BackendConfiguration {
   /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a file
   /// `.git`, as in a submodule.
   ///
-  /// In a work tree, older states of the vault are accepted, and no other user may cause that. So `.git`, and its
-  /// target if it is a link, must belong to this user or to root, and a directory to which everybody can write, such as
-  /// /tmp, does not count.
+  /// No other user may cause older states of the vault to be accepted. So `.git`, and its target if it is a link, must
+  /// belong to this user or to root, and a directory to which everybody can write, such as /tmp, does not count.
   package static func isWorkTree(_ directory: String) -> Bool {
     let path = "\(directory)/.git"
     guard isOwn(path, followingLink: false), isOwn(path), let around = FileStatus(of: directory),

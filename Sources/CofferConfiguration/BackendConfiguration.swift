@@ -8,9 +8,8 @@ internal import Glibc
 /// credential comes from.
 ///
 /// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the
-/// choice in the configuration file decides. Without that, the vault is chosen if `COFFER_VAULT` is set or the default
-/// vault exists; or else the keyring, if it is available; or else no backend. An error never changes the choice.
-/// Thread-safe.
+/// choice in the configuration file decides. Without that, it is the vault if `COFFER_VAULT` is set or the default
+/// vault exists, else the keyring if it is available, else none. An error never changes the choice. Thread-safe.
 public struct BackendConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SecretBytes?

@@ -10,7 +10,6 @@ struct SecretSource: Sendable {
 
   var name: String { "SecretsProvider[\(scope.service)]" }
 
-  /// The account of the secret that `key` names.
   func account(of key: AbsoluteConfigKey) -> String { key.components.joined(separator: separator) }
 
   func identifier(of key: AbsoluteConfigKey) throws(SecretError) -> SecretIdentifier {

@@ -2,8 +2,7 @@
 #ifndef COFFER_CEARLYINIT_H
 #define COFFER_CEARLYINIT_H
 
-/// Removes the environment variable that was set for the start of the runtime. Call it first, while there is one
-/// thread.
+/// Removes the environment variable that was set for the runtime's start. Call it first, while there is one thread.
 void coffer_started(void);
 
 /// Removes a variable from the environment and overwrites its memory with zeros, because `/proc/PID/environ` shows the

@@ -15,8 +15,7 @@ public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringCon
 }
 
 extension BackendName {
-  /// A `MemoryBackend`, for the tests of programs. Its secrets are lost when the process ends. Only `COFFER_BACKEND`
-  /// and calls can choose it: it cannot be recorded, and the tool `secret` refuses it, because what it stores would be
-  /// lost at once.
+  /// A `MemoryBackend`, for the tests of programs. Its secrets end with the process, so the tool `secret` refuses it.
+  /// Only `COFFER_BACKEND` and calls can choose it: it cannot be recorded.
   public static let memory = BackendName(rawValue: "memory")
 }

@@ -43,7 +43,6 @@ extension BackendConfiguration {
     return sources + [KernelKeyring.source] + additional
   }
 
-  /// The name of the source of ``recordedKeyFile(forVault:)``.
   package static let recordedKeyFileSource = "the recorded key file"
 
   /// Returns a function that reads the text for one of ``keyVariables``, or `nil` if the variable is not set.

@@ -8,7 +8,6 @@ internal import Synchronization
 ///
 /// An unknown entry is an error, because it may be important. A change writes one line, and keeps all others.
 struct ConfigurationFile {
-  /// What the file records.
   struct Entries: Hashable, Sendable {
     fileprivate(set) var backend: BackendSelection?
     fileprivate(set) var keyFiles: [String: String] = [:]

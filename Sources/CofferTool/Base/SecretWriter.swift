@@ -16,7 +16,6 @@ struct SecretWriter {
     return bytes.count == capacity ? bytes : bytes.prefix(bytes.count)
   }
 
-  /// Returns the bytes of `parts`, one after the other.
   static func joined(_ parts: [SecretBytes]) -> SecretBytes {
     bytes(capacity: parts.reduce(0) { $0 + $1.count }) { writer in
       for part in parts { writer.append(part) }

@@ -3,8 +3,8 @@ internal import CofferCore
 /// A command line of bash up to the cursor, split into words without their quotes, and the quoting in which bash
 /// inserts a completed word.
 ///
-/// bash replaces only the end of a word, after the last character of `COMP_WORDBREAKS` or an open quote, and it inserts
-/// what it is given: a name must already be quoted for that place, or a part of it would run.
+/// bash replaces only the end of a word, after the last character of `COMP_WORDBREAKS` or an open quote. It inserts a
+/// text as it is, so a name must be quoted for that place; otherwise the shell could run a part of it.
 struct BashLine {
   enum Quote {
     case none, single, double, dollar

@@ -1,11 +1,11 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 
-/// A command with its arguments and subcommands, as the argument parser describes it. Describes a command's arguments
-/// when they are needed: a description of all commands takes much longer.
+/// A command with its arguments and subcommands, as the argument parser describes it. The arguments are described only
+/// when they are needed, because to describe all commands takes much longer.
 final class CommandDescription {
   private let type: any ParsableCommand.Type
-  /// For the root command: a command whose options are completed before the name of a command.
+  /// For the root command: a command that has the options which may precede a command's name.
   private let example: (any ParsableCommand.Type)?
 
   init(_ type: any ParsableCommand.Type, optionsLike example: (any ParsableCommand.Type)? = nil) {
@@ -29,8 +29,7 @@ final class CommandDescription {
 
   var positionals: [Argument] { arguments.filter { $0.kind == .positional && $0.shouldDisplay } }
 
-  /// The options and flags. Before the name of the command, those of ``ArgumentOrder``, which every command with a
-  /// backend declares.
+  /// The options and flags. For the root command, options that ``ArgumentOrder`` accepts before a command's name.
   var options: [Argument] {
     if let example {
       let shared = ["--backend", "--vault", "--service", "--json", "--help"]
@@ -76,7 +75,7 @@ extension CommandDescription {
     /// The names of an option as they are written on a command line.
     var texts: [String] { (names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name } }
 
-    /// The value in the store that completes the argument.
+    /// The kind of text in the store that completes the argument.
     var completedValue: CompletedValue? {
       (completionKind?.shellCommand?.command).flatMap(CompletedValue.init(rawValue:))
     }

@@ -1,4 +1,4 @@
-/// What may follow on an unfinished command line. Knows nothing of shells: all texts are without quotes.
+/// What may follow on an unfinished command line, for any shell. No text has quotes.
 struct Completion {
   struct Candidate: Hashable {
     /// The whole word.
@@ -87,8 +87,8 @@ struct Completion {
     }
   }
 
-  /// Completes a value of which `text` is typed. `prefix` precedes the value in its word. Unless `isAfterDash`, the
-  /// parser would take a value that begins with a hyphen for an option.
+  /// Completes a value whose beginning `text` is typed. `prefix` precedes the value in its word. Unless `isAfterDash`,
+  /// the parser would take a value that begins with a hyphen for an option.
   private mutating func complete(
     _ argument: CommandDescription.Argument, _ text: String, before prefix: String = "", isAfterDash: Bool
   ) {

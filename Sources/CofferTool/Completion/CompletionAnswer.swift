@@ -16,8 +16,8 @@ struct CompletionAnswer {
       // A list that is only shown.
       case "63": names.map(\.printable)
       case _ where names.count == 1: [line.inserted(first, isWhole: true)]
-      // The Tab key inserts what the names have in common. bash compares quoted texts, and would end in the middle of a
-      // quoted character: so it gets two texts that differ after the common part.
+      // The Tab key inserts what the names have in common. bash would compare quoted texts, and could stop in the
+      // middle of a quoted character. So it gets two texts that differ only after the common part.
       case "9":
         ["0", "1"].map { line.inserted(Self.commonPrefix(names), isWhole: false) + $0 }
       default: names.map { line.inserted($0, isWhole: false) }
@@ -35,8 +35,8 @@ struct CompletionAnswer {
   }
 
   /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate has two
-  /// records: the text, which zsh quotes, and what it lists. Texts that zsh would show as they are, although a terminal
-  /// obeys or hides them, are left out.
+  /// records: the text, which zsh quotes, and the text that zsh lists. Texts that a terminal would obey or hide are
+  /// left out, because zsh would show them as they are.
   func zsh(_ words: [String]) -> [String] {
     let completion = Completion(of: words.last ?? "", after: words.dropLast(), of: root)
     return answer(completion) { candidate in
@@ -48,7 +48,7 @@ struct CompletionAnswer {
   func fish(_ words: [String]) -> [String] {
     let typed = words.last ?? ""
     let current = typed.filter { !"\"'\\".contains($0) }
-    // fish quotes everything but a tilde in front, which it would expand.
+    // fish quotes everything but a leading tilde, which it would expand.
     let isTildeQuoted = typed.first.map { "\"'\\".contains($0) } ?? false
     let completion = Completion(of: current, after: words.dropLast(), of: root)
     return answer(completion) { candidate in

@@ -5,10 +5,10 @@ internal import Coffer
 /// the backend opens without a prompt and without stretching a passphrase.
 struct StoredTexts {
   private var options: [String] = []
-  /// Whether an option's value is known only to the shell, so that another store could be meant.
+  /// Whether only the shell knows the value of an option, and so which store is selected.
   private var isUnknown = false
 
-  /// Takes over an option on the line, if it selects the store or the service.
+  /// Adds an option of the line, if it selects the store or the service.
   mutating func select(_ option: CommandDescription.Argument, _ value: String?) {
     let names = ["--service", "--vault", "--collection", "--backend"]
     guard let name = names.first(where: option.texts.contains) else { return }

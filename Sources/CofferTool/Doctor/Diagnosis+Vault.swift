@@ -86,7 +86,7 @@ extension Diagnosis {
     return true
   }
 
-  /// How the vault is held to what was seen of it before, and what is damaged although the vault can be used.
+  /// Says how the vault is compared with what was seen of it before, and which damage does not prevent its use.
   private mutating func examineCondition(_ vault: VaultBackend) throws(SecretError) {
     let notices = try vault.notices()
     for notice in VaultNotice.allCases where notices.contains(notice) {

@@ -57,7 +57,7 @@ struct Diagnosis {
     }
   }
 
-  /// Counts the secrets of a backend about which nothing else is known here.
+  /// Counts the secrets of the service in a backend.
   mutating func examineContents(of selection: BackendSelection) {
     let name = selection.name.rawValue
     do throws(SecretError) {

@@ -20,7 +20,7 @@ struct Finding: Encodable {
   /// A sentence, or `nil` if there is nothing to do.
   let advice: String?
 
-  /// The finding as text, with control characters escaped, which a path may contain.
+  /// The finding as text. Escapes control characters, which a path may contain.
   var lines: String {
     let mark =
       switch grade {

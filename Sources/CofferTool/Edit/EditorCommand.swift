@@ -29,12 +29,13 @@ struct EditorCommand {
       """
   }
 
-  /// The words of a command, which only separate blanks.
+  /// The words of a command, separated only by blanks, even within quotes.
   private static func words(_ text: String) -> [String] {
     text.split { " \t\n".contains($0) }.map(String.init)
   }
 
-  /// The options that make an editor leave nothing. `nil` if it is not known, or if a word of the command undoes them.
+  /// The options that make an editor leave nothing. `nil` for an unknown editor, or if a word of the command undoes
+  /// them.
   private static func options(for program: Program, words: [String], _ directory: String) -> [String]? {
     let arguments = words.dropFirst()
     // After `--`, an option would be the name of a file.
@@ -43,17 +44,17 @@ struct EditorCommand {
     switch name {
     // The command of Visual Studio Code is a script, and so is that of its free builds.
     case "code", "code-insiders", "code-oss", "codium", "codium-insiders":
-      // In a terminal of a remote window, it passes the file to a running editor and ignores the options.
+      // In a terminal of a remote window, the command passes the file to a running editor and ignores the options.
       if getenv("VSCODE_IPC_HOOK_CLI") != nil { return nil }
       return ["--wait", "--new-window", "--disable-extensions", "--user-data-dir", directory + "/code"]
     case _ where program.isScript: return nil
-    // nano reads its options from the first to the last, and has none that turn these off again.
+    // nano has no option that turns this one off again.
     case "nano": return arguments.contains(where: keepsCopiesInNano) ? nil : ["--ignorercfiles"]
     case "micro":
       let off = ["backup", "permbackup", "savehistory", "saveundo", "savecursor"]
       return ["-config-dir", directory] + off.flatMap { ["-\($0)", "false"] }
     case "nvim": return vim
-    // -f: a graphical vim does not return before the text is saved.
+    // -f: a graphical vim returns only after the text is saved.
     case _ where name == "vim" || name.hasPrefix("vim."): return ["-f"] + vim
     case _ where name == "emacs" || name.hasPrefix("emacs-"): return emacs
     default: return nil
@@ -101,7 +102,7 @@ extension EditorCommand {
     return (real.split(separator: "/").last.map(String.init) ?? "", isScript(real))
   }
 
-  /// Whether the file begins as a script, which could start any editor with any options, or cannot be read.
+  /// Whether the file cannot be read or is a script, which could start any editor with any options.
   private static func isScript(_ path: String) -> Bool {
     let start = beginning(ofFile: path, count: 2) ?? []
     return start.count < 2 || start == Array("#!".utf8)

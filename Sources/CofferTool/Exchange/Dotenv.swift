@@ -34,10 +34,10 @@ enum Dotenv {
     throw Failure(.damaged, "\(file) cannot be read. \(sentences)")
   }
 
-  /// What the value contains that python-dotenv, node, docker compose and bash do not read alike in quotes, or `nil`.
+  /// What the value contains that python-dotenv, node, docker compose and bash read differently in quotes, or `nil`.
   ///
   /// In single quotes, python-dotenv takes `\\` for one backslash and expands `${…}`, and compose ends a value only at
-  /// a quote without a backslash before it. In double quotes, each of them has other escapes.
+  /// a quote without a backslash before it. In double quotes, each of them has different escapes.
   static func obstacle(to bytes: Span<UInt8>) -> String? {
     func has(_ text: String, _ next: String = "") -> Bool {
       let (first, next) = (Array(text.utf8), Array(next.utf8))
@@ -56,7 +56,7 @@ enum Dotenv {
       ? "a single quote together with a $, a backslash, a \" or a backquote" : nil
   }
 
-  /// `value`, without an obstacle, in the quotes that it does not contain, for after the equals sign.
+  /// `value` in quotes that it does not contain, for use after the equals sign. It must have no ``obstacle(to:)``.
   static func quoted(_ value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
       let quote = bytes.contains(UInt8(ascii: "'")) ? "\"" : "'"

@@ -4,7 +4,7 @@ internal import Coffer
 struct DotenvParser {
   private var index = 0
   private var line = 1
-  /// Where the entry begins that is being parsed.
+  /// The start of the current entry.
   private var start = (line: 1, index: 0)
 
   private func problem(_ text: String) -> Dotenv.Problem { Dotenv.Problem(line: start.line, text: text) }

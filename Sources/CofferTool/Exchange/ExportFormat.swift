@@ -28,7 +28,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         ?? EnvironmentAssignment(for: secret.identifier)
     }
     try EnvironmentAssignment.checkDistinct(assignments)
-    // No value contains the delimiter, because it is random, and the values were chosen before it.
+    // No value contains the delimiter, which is random and newer than the values.
     let delimiter = "ghadelimiter_\(UInt128.random(in: .min ... .max))"
     let obstacles = zip(assignments, secrets).compactMap { assignment, secret in
       obstacle(to: secret.value, in: assignment.variable).map {
@@ -61,7 +61,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     return SecretWriter.joined(parts)
   }
 
-  /// The value, without an obstacle, as the format writes it.
+  /// The value as the format writes it. The value must have no obstacle.
   private func written(_ value: SecretBytes) -> SecretBytes {
     switch self {
     case .shell: TemplateFilter.shell.applied(to: value) ?? value
@@ -91,11 +91,11 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   }
 
   /// The commands by which a step of GitHub Actions tells the runner what to mask in the log: each line of a value,
-  /// because the runner masks within lines. A line of fewer than 8 bytes, such as a brace, could be a part of much of
-  /// the log.
+  /// because the runner masks within lines. A line of fewer than 8 bytes, such as a brace, is left out: it could occur
+  /// anywhere in the log.
   static func masks(of value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
-      // A command has 13 bytes more than the line, which are fewer than two for each of its bytes.
+      // Escaping makes at most 3 bytes of one. The command adds 13 bytes, less than 2 for each of 8 or more.
       SecretWriter.bytes(capacity: 5 * bytes.count) { writer in
         var start = 0
         for end in 0...bytes.count where end == bytes.count || "\n\r".utf8.contains(bytes[end]) {

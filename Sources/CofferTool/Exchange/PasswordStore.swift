@@ -22,7 +22,7 @@ struct PasswordStore {
       )
     }
     self.directory = directory
-    // Without those that open a vault: see Environment.
+    // The variables that open a vault have been removed: see Environment.
     var environment = ProcessInfo.processInfo.environment
     // gpg creates files there.
     environment["HOME"] = home

@@ -10,14 +10,14 @@ struct Template: ~Copyable {
     case text(Range<Int>)
     case value(Insertion)
   }
-  /// A value as the template writes it.
+  /// A reference with its filters.
   private struct Insertion: Hashable {
     let identifier: SecretIdentifier
     /// In the order in which they are applied.
     let filters: [TemplateFilter]
 
     /// Parses a reference, and after it the names of filters, each after a vertical bar between blanks. `nil` if `text`
-    /// is no reference.
+    /// is not a reference.
     init?(_ text: String) throws {
       let parts = text.split(separator: " | ", omittingEmptySubsequences: false).map { part in
         let part = part.drop { $0 == " " || $0 == "\t" }
@@ -33,7 +33,6 @@ struct Template: ~Copyable {
       }
     }
 
-    /// The value as the filters write it.
     func text(of value: SecretBytes) throws(Failure) -> SecretBytes {
       var text = value
       for filter in filters {
@@ -61,13 +60,13 @@ struct Template: ~Copyable {
     Set(parts.compactMap { if case .value(let insertion) = $0 { insertion.identifier } else { nil } })
   }
 
-  /// The largest size in bytes of a filled template (64 MiB). A template repeats a value as often as it wants, so
+  /// The largest size in bytes of a filled template (64 MiB). A template may repeat a value any number of times, so
   /// without a limit a small file could use all memory.
   static let maximumSize = 64 << 20
 
   /// Returns the text with each reference replaced by its value, as its filters write it. Reads each secret once.
-  /// Throws if a secret does not exist or cannot be written so, and, before building the text, if it would be larger
-  /// than ``maximumSize``.
+  /// Throws if a secret does not exist, if a filter cannot write its value, and, before it builds the text, if that
+  /// would be larger than ``maximumSize``.
   borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
     var count = 0
     var values: [SecretIdentifier: SecretBytes] = [:]

@@ -1,6 +1,6 @@
 internal import Coffer
 
-/// How a template writes a value, by the name after a vertical bar.
+/// How a template writes a value. The name stands after a vertical bar.
 enum TemplateFilter: String, CaseIterable {
   /// A JSON string with its quotation marks.
   case json
@@ -11,7 +11,7 @@ enum TemplateFilter: String, CaseIterable {
   /// One word of a POSIX shell, in single quotes.
   case shell
 
-  /// Why a value may not be written so: the end of a sentence.
+  /// Why the filter may be unable to write a value: the end of a sentence.
   var obstacle: String { self == .json ? "it is not UTF-8" : "it contains a NUL" }
 
   /// The value as the filter writes it, or `nil` because of the ``obstacle``.
@@ -36,8 +36,8 @@ enum TemplateFilter: String, CaseIterable {
     }
   }
 
-  /// Returns the bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most` bytes, or
-  /// `nil` for a byte that stays as it is.
+  /// Returns the escaped bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most`
+  /// bytes, or `nil` for a byte that stays as it is.
   static func escaped(
     _ bytes: Span<UInt8>, most: Int, in quotes: String = "", _ escape: (UInt8) -> String?
   ) -> SecretBytes {

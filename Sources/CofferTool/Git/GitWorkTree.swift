@@ -2,7 +2,7 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// What git says of a file in a work tree of its own.
+/// Asks git about a file in a work tree.
 enum GitWorkTree {
   private static var configuration: BackendConfiguration { .current() }
 
@@ -20,14 +20,14 @@ enum GitWorkTree {
       """)
   }
 
-  /// Whether git keeps versions of the file.
+  /// Whether git tracks the file.
   static func tracks(_ path: String) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(place.directory + "/name")
       && answer(["ls-files", "--error-unmatch"], place) != nil
   }
 
-  /// Whether git has found changes of both sides of a merge in the file, and waits for a decision.
+  /// Whether the file has a merge conflict that nobody has resolved yet.
   static func isUnmerged(_ path: String) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(path)
@@ -36,13 +36,13 @@ enum GitWorkTree {
 
   // MARK: Attributes
 
-  /// What git does with the vault as a file of a work tree.
+  /// How git treats the vault as a file of a work tree.
   enum Attributes {
-    /// It takes the vault for text, and may destroy the committed copy.
+    /// As text: it may destroy the committed copy.
     case text
-    /// It takes the vault for the binary file that it is, and shows no differences of its secrets.
+    /// As a binary file: correct, but it does not show which secrets differ.
     case binary
-    /// As ``attributesLine(for:)`` says.
+    /// As the line ``attributesLine(for:)`` requires.
     case right
   }
 
@@ -78,7 +78,7 @@ enum GitWorkTree {
     return "\(pattern) -text diff=coffer merge=coffer"
   }
 
-  /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns
+  /// Adds the line to `.gitattributes` in the directory of the vault, unless the attributes are right already. Returns
   /// the sentence for the user, or `nil` if there is nothing to say.
   static func addAttributes(for path: String) -> String? {
     guard let found = attributes(of: path), found != .right else { return nil }
@@ -117,11 +117,11 @@ enum GitWorkTree {
     return (directory, String(decoding: rest, as: UTF8.self))
   }
 
-  /// What git prints for the file if it ends with the status 0, or `nil`. Git gets no variable that selects another
-  /// repository. Root's git does not read the settings of another user.
+  /// Runs git on the file. Returns its output, or `nil` unless its status is 0. Git gets no variable that selects
+  /// another repository. Root's git does not read the settings of another user.
   ///
-  /// The repository may be hostile, so that its settings must not start a program: git runs no monitor and no hook,
-  /// fetches no missing object, and no protocol is allowed to it.
+  /// The repository may be hostile, so its settings must not start a program: git runs no monitor and no hook, fetches
+  /// no missing objects, and may use no protocol.
   private static func answer(_ arguments: [String], _ place: (directory: String, rest: String)) -> String? {
     var environment: [String: String] = [:]
     environment["PATH"] = Environment.value("PATH")

@@ -9,8 +9,8 @@ struct AnswerLines {
   /// `identifier` is the secret that the answer is about, for messages.
   init(about identifier: SecretIdentifier) { self.identifier = identifier }
 
-  /// Adds the line `prefix` and then `value`. `field` is the name of the value for the message. Throws if the value
-  /// contains a line feed, a carriage return or a NUL.
+  /// Adds a line with `prefix` and `value`. `field` names the value in the message. Throws if the value contains a line
+  /// feed, a carriage return or a NUL.
   mutating func add(_ field: String, prefix: String = "", _ value: SecretBytes) throws(Failure) {
     if value.withBytes({ bytes in "\0\n\r".utf8.contains(where: { bytes.contains($0) }) }) {
       throw Failure(

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The options that select a backend.
 ///
-/// Each type with these options declares them itself, with the same texts: each type of a group, even of one within
-/// another, costs the argument parser several searches through the whole program.
+/// Each type with these options declares them itself, with the same texts. A common option group would be slow: for
+/// each type of group, the argument parser searches the whole program several times.
 protocol StoreOptions: ParsableArguments {
   var backend: BackendSelection? { get }
   var vault: String? { get }
@@ -28,7 +28,7 @@ struct BackendOptions: StoreOptions {
 }
 
 extension StoreOptions {
-  /// Whether an option decides, and no file.
+  /// Whether an option selects the store, and not a file.
   var isGiven: Bool { backend != nil || vault != nil || collection != nil }
 
   /// The backend that the options select, or `nil` if the configuration decides.
@@ -82,7 +82,7 @@ extension BackendOptions {
   }
 
   #if Keyring
-  /// The keyrings in use, until the process ends: that closes their connections without a further call.
+  /// Keeps the keyrings in use until the process ends, which closes their connections without further calls.
   private static let keyrings = Mutex<[KeyringBackend]>([])
   #endif
 }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import CofferConfiguration
 
-/// As an option names a backend or one of its stores: in one of the forms of the registry.
+/// The value of an option that names a backend or one of its stores, in one of the forms of the registry.
 extension BackendSelection: ExpressibleByArgument {
   init?(argument: String) {
     guard let selection = BackendRegistry.providers.selection(argument) else { return nil }
@@ -10,6 +10,6 @@ extension BackendSelection: ExpressibleByArgument {
 
   static var defaultCompletionKind: CompletionKind { .list(BackendRegistry.providers.map(\.name.rawValue)) }
 
-  // The parser's message for another argument lists these.
+  // The parser's message for an invalid argument lists these.
   static var allValueStrings: [String] { BackendRegistry.providers.forms }
 }

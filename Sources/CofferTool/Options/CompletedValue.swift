@@ -1,7 +1,7 @@
 internal import ArgumentParser
 
-/// What completes an argument whose values are in the store. The argument's declaration names it, and
-/// ``CommandDescription`` finds it there.
+/// The kind of text in the store that completes an argument. It is named in the argument's declaration, where
+/// ``CommandDescription`` finds it.
 enum CompletedValue: String {
   /// The names of the secrets in the selected service.
   case names

@@ -88,8 +88,8 @@ struct GlobalOptions: StoreOptions {
     return vault
   }
 
-  /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the
-  /// account, verbatim. An argument after `--` is no reference.
+  /// The identifier to which the reference `name` refers. A name that is not a reference, or is an argument after `--`,
+  /// is the account of a secret in the selected service, verbatim.
   func identifier(_ name: String) throws -> SecretIdentifier {
     let arguments = CommandLine.arguments.dropFirst()
     let isVerbatim = !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)
@@ -97,7 +97,7 @@ struct GlobalOptions: StoreOptions {
     return try SecretIdentifier(service: serviceName, account: name)
   }
 
-  /// The same for a secret that is to be stored. Throws a usage failure for a name that would be taken for a reference.
+  /// The ``identifier(_:)`` of a secret to store. Throws a usage failure if the name would be taken for a reference.
   func newIdentifier(_ name: String) throws -> SecretIdentifier {
     let identifier = try identifier(name)
     guard !identifier.account.utf8.starts(with: SecretReference.scheme.utf8) else {

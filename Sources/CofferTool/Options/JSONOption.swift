@@ -5,8 +5,8 @@ struct JSONOption: ParsableArguments {
   @Flag(help: "Print machine-readable output as JSON.")
   var json = false
 
-  /// Prints a value as JSON with the option, and `text` without it. In one call: a reader such as head may leave after
-  /// the first line.
+  /// Prints `value` as JSON with the option, and `text` without it. In one call, because a reader such as head may stop
+  /// after the first line.
   func print<Value: Encodable>(
     _ value: @autoclosure () throws -> Value, or text: @autoclosure () throws -> String
   ) throws {

@@ -44,7 +44,7 @@ enum MissingSecret {
       return nil  // the command reports the missing secret in any case
     }
     let names = others.filter { $0.service == identifier.service }.map(\.account)
-    // Swift compares texts by what is seen, and a store by bytes.
+    // Swift compares texts by canonical equivalence, and a store by bytes.
     if names.contains(identifier.account) {
       return "A name that looks the same has other bytes. Copy it from secret list."
     }

@@ -12,7 +12,7 @@ extension Option {
     self.init(name: name, help: ArgumentHelp(help, valueName: "path"), completion: .file())
   }
 
-  /// The same for an option that can be repeated.
+  /// An option that can be repeated, whose value is the path of a file.
   init(wrappedValue: [String], path help: String) where Value == [String] {
     self.init(wrappedValue: wrappedValue, help: ArgumentHelp(help, valueName: "path"), completion: .file())
   }

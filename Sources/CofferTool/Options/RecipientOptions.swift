@@ -25,7 +25,7 @@ struct RecipientOptions: ParsableArguments {
 }
 
 extension [VaultKeySlot] {
-  /// What a quantum computer could do with copies of the vault, or `nil` if that is nothing.
+  /// Says what a quantum computer could do with copies of the vault, or `nil` if it could do nothing.
   var quantumWeakness: String? {
     let weak = self.filter { $0.recipient?.isPostQuantum == false }
     if weak.isEmpty { return nil }

@@ -26,7 +26,6 @@ enum VaultNotes {
     }
   }
 
-  /// Says that the vault is a copy of another one.
   static func noteCopy(_ backend: any SecretBackend) {
     do throws(SecretError) {
       guard let vault = backend as? VaultBackend, let note = try copyNote(vault) else { return }
@@ -34,7 +33,7 @@ enum VaultNotes {
     } catch {}  // the command has succeeded
   }
 
-  /// What is to be said if the vault is a copy of another one, and no other checkout of it.
+  /// The note for a vault that is a copy of another one, but not another checkout of it.
   static func copyNote(_ vault: VaultBackend) throws(SecretError) -> (text: String, advice: String)? {
     guard let other = try vault.otherCopy(),
       try !vault.notices().contains(.versioned) || Path.name(of: vault.path) != Path.name(of: other)
@@ -76,7 +75,7 @@ enum VaultNotes {
 }
 
 extension VaultNotice {
-  /// What the messages of all commands say of it, or `nil` if only some have to say it.
+  /// What every command prints for the notice, or `nil` if only some commands print it.
   var words: (text: String, advice: String?)? {
     switch self {
     case .recovered:
@@ -98,7 +97,7 @@ extension VaultNotice {
 }
 
 extension FileSystemKind {
-  /// What several machines that change a vault here at the same time should know, or `nil` if only one can.
+  /// The warning if several machines can change a vault here at the same time, or `nil` if only one can.
   var sharing: (text: String, advice: String)? {
     let loss = "two machines that change the vault at once lose acknowledged changes"
     let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."

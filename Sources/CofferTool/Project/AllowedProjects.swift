@@ -3,13 +3,13 @@ internal import CofferCore
 internal import CofferSystem
 internal import Glibc
 
-/// The projects' files that the person has allowed: for each path, what the file declared then.
+/// The project files that the user has allowed: for each path, what the file declared at that time.
 ///
 /// `COFFER_ALLOW` allows a file with that digest, for one process.
 enum AllowedProjects {
   static func contains(_ project: Project) throws(SecretError) -> Bool {
     if Environment.value("COFFER_ALLOW") == project.file.digest { return true }
-    // By bytes: Swift compares texts by what is seen.
+    // Compares digests, and so bytes: Swift compares texts by canonical equivalence.
     return try declarations(of: project).map(ProjectFile.digest(of:)) == project.file.digest
   }
 

@@ -6,8 +6,8 @@ internal import Synchronization
 /// The project's file that this process follows: the nearest one from the working directory up to the boundary of the
 /// work tree. Outside of a work tree, only the working directory is searched. Files further up have no effect.
 ///
-/// A file that comes with a repository must not choose among the person's own secrets. So it may name a vault beside or
-/// below it, which reveals only itself. For everything else, the person allows what the file declares: see
+/// A file that comes with a repository must not choose among the person's own secrets. It may name a vault beside or
+/// below it, which reveals only itself. For everything else, the person must allow what the file declares: see
 /// ``AllowedProjects``.
 struct Project {
   static let maximumSize = 65_536
@@ -19,10 +19,10 @@ struct Project {
   private(set) var vault: String?
   /// Whether the vault is in the file's directory or below it.
   private var isVaultInside = false
-  /// Why another user may have written the file.
+  /// Why another user may have written the file, or `nil` if none can have.
   private let exposure: String?
 
-  /// The project of the working directory, or `nil` if there is none. The same for the whole process. Throws
+  /// The project of the working directory, or `nil` if there is none. Searched once per process. Throws
   /// `.configuration` if the file is wrong, and `.denied` or `.io` if it cannot be read.
   static func current() throws(SecretError) -> Project? { try found.get() }
 
@@ -121,7 +121,7 @@ struct Project {
     let leaves = name.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
     vault = resolved
     isVaultInside = !leaves && resolved.utf8.starts(with: Self.path("", in: directory).utf8)
-    // What is allowed is the vault, and not what a link leads to later.
+    // The permission is for this vault, not for what a link leads to later.
     if !isVaultInside { file.vaultPath = resolved }
   }
 
@@ -137,8 +137,8 @@ struct Project {
 
   // MARK: Trust
 
-  /// Throws `.configuration` unless the person has allowed what the file declares, or the file cannot choose among the
-  /// person's own secrets: nobody else can have written it, and it names a vault beside or below it, which is used.
+  /// Throws `.configuration` if the person has not allowed what the file declares. A file needs no permission if nobody
+  /// else can have written it and it names the vault in use, beside or below it, which is not a copy of another one.
   func requireAllowed(usingVault: Bool = true) throws(SecretError) {
     let reason: String
     if let exposure {

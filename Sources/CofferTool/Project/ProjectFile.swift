@@ -11,13 +11,13 @@ struct ProjectFile {
 
     enum Source: Hashable {
       case secret(String, isOptional: Bool)
-      /// A text that is no secret.
+      /// A text that is not secret.
       case plain(String)
     }
   }
 
   private(set) var vault: String?
-  /// The path that is allowed in place of ``vault``.
+  /// The path for which the permission is given, if it is not that of ``vault``.
   var vaultPath: String?
   private(set) var service: String?
   private(set) var redacts = false
@@ -106,8 +106,8 @@ struct ProjectFile {
     }
   }
 
-  /// The variables of the base, replaced by those of each profile in turn. Throws `.configuration` for an unknown
-  /// profile.
+  /// The variables of the file. Those of each chosen profile, in turn, replace others of the same name. Throws
+  /// `.configuration` for an unknown profile.
   func variables(with chosen: [String]) throws(SecretError) -> [Variable] {
     var result = variables
     for name in chosen {
@@ -162,7 +162,7 @@ struct ProjectFile {
     }
   }
 
-  /// The text on one line, so that two texts never look the same.
+  /// The text on one line, written so that no two texts look the same.
   static func quoted(_ text: String) -> String {
     "\"\(text.escaped { $0 == "\\" || $0 == "\"" ? "\\\($0)" : nil }.printable)\""
   }

@@ -1,20 +1,20 @@
 internal import CofferCore
 
-/// A form in which programs write text: what it has in place of each byte.
+/// A form in which programs write text: how each byte is written.
 struct EscapedForm {
   enum Escape {
     case unchanged
     /// `%2F`
     case percent
-    /// `+`, of a space
+    /// `+` for a space
     case plus
     /// A backslash before the byte.
     case backslash
-    /// A backslash and a letter, of the control characters from BEL to CR and of ESC.
+    /// A backslash and a letter, for the control characters from BEL to CR and for ESC.
     case letter
     /// `\u001F`
     case number
-    /// The character that begins with the byte in UTF-16: `\uD83D\uDD11`. Nothing for its other bytes.
+    /// The character that begins with this byte, in UTF-16: `\uD83D\uDD11`. Nothing for the character's other bytes.
     case utf16
     /// `\177`
     case octal
@@ -26,7 +26,7 @@ struct EscapedForm {
     case carriageReturn
   }
 
-  /// For each byte.
+  /// The escape of each byte, by its number.
   let escapes: [Escape]
 
   private init(_ escape: (UInt8) -> Escape) { escapes = (0...255).map(escape) }
@@ -41,8 +41,8 @@ struct EscapedForm {
     }
   }
 
-  /// With and without the escapes of a slash, and as numbers of control characters, of other characters than ASCII, and
-  /// of characters with a meaning in HTML.
+  /// With and without escapes for slashes, and with and without numbers for control characters, for non-ASCII
+  /// characters and for characters with a meaning in HTML.
   private static let json = ["", "<>&", "<>&'+`\""].flatMap { html in
     (0..<8).map { style in
       let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)

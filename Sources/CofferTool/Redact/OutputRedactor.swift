@@ -23,8 +23,8 @@ struct OutputRedactor {
 
   mutating func finish() -> [UInt8] { take(isEnd: true) }
 
-  /// Returns what can be shown of a possible beginning of a value, because the output pauses there and somebody may
-  /// wait for it: in every form that it may be of, at most ``RedactionPatterns/Pattern/beginning``. What was shown
+  /// Returns what may be shown of a possible beginning of a value when the output pauses, because a person may be
+  /// waiting for it: at most ``RedactionPatterns/Pattern/beginning`` of every pattern that may follow. What was shown
   /// stays in the search, so that the rest is redacted if the value goes on.
   mutating func showBeginning() -> [UInt8] {
     var end = held.count

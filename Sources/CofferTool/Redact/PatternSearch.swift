@@ -9,9 +9,9 @@ struct PatternSearch {
   /// The longest pattern that begins at a place.
   struct Match {
     var (end, variable) = (0, 0)
-    /// Whether more output may make a longer pattern of it.
+    /// Whether more output may complete a longer pattern.
     var isOpen = false
-    /// The least beginning of a pattern of each kind that agrees with the output, if that is asked for.
+    /// For each kind, the least `beginning` of the patterns that agree with the output. Complete with `findsBeginning`.
     private(set) var beginnings: [Int?] = [nil, nil]
 
     mutating func agrees(_ pattern: RedactionPatterns.Pattern, _ kind: Int) {
@@ -37,7 +37,7 @@ struct PatternSearch {
     var window: UInt64 = 0
     var count = 0
     var places = InlineArray<16, Int>(repeating: 0)
-    /// The place of the byte with this number, counted from the last one, of those that are not separators.
+    /// The place of a byte that is not a separator. The number 1 is the last of these bytes, 2 the one before it.
     func place(_ number: Int) -> Int { number > count ? index - 1 : places[(count - number) % 16] }
     let mask = UInt64.max >> UInt64(64 - 8 * windowSize)
     for next in index..<text.count where !RedactionPatterns.isSeparator(text[next]) {
@@ -56,8 +56,8 @@ struct PatternSearch {
     return block[bit >> 3] & 1 << UInt8(bit & 7) != 0
   }
 
-  /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have
-  /// separators.
+  /// Compares the output from `start` on with the patterns. A pattern that may contain separators does not begin with
+  /// one.
   func match(at start: Int, findsBeginning: Bool = false) -> Match {
     var match = Match()
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {
@@ -101,7 +101,7 @@ struct PatternSearch {
     return text[position]
   }
 
-  /// Adds a pattern whose bytes end before `end`, and the character that its value shares with what follows.
+  /// Adds a pattern whose bytes end before `end`. If the value ends within a base64 character, that one must agree too.
   private func complete(
     _ pattern: RedactionPatterns.Pattern, _ kind: Int, at end: Int, _ match: inout Match
   ) {

@@ -13,7 +13,7 @@ struct PatternWriter {
   private static let digits = ["0123456789ABCDEF", "0123456789abcdef"].map { Array($0.utf8) }
 
   private let block: UnsafeMutableRawBufferPointer?
-  /// The most bytes at the beginning of a value that are written in every form.
+  /// How many bytes at the beginning of a value are written in every form.
   private let limit: Int
   private let forms = EscapedForm.all
   private let letters = Self.letters
@@ -29,8 +29,8 @@ struct PatternWriter {
     (self.block, count, self.limit) = (block, offset, limit)
   }
 
-  /// The most bytes at the beginning of each value that are searched in every form, for values of these sizes: 64 KiB,
-  /// or less if that is more than 2 MiB of all values.
+  /// How many bytes at the beginning of each value are searched in every form, for values of these sizes: 64 KiB, or
+  /// less if these are more than 2 MiB together.
   static func limit(for sizes: [Int]) -> Int {
     var limit = 65_536
     while limit > 256, sizes.reduce(0, { $0 + min($1, limit) }) > 2_097_152 { limit /= 2 }
@@ -61,8 +61,8 @@ struct PatternWriter {
     text.indices.count { !RedactionPatterns.isSeparator(text[$0]) } >= OutputRedactor.minimumLength
   }
 
-  /// Where the part of a value ends that is written in every form: the whole value, or its last whole line or character
-  /// up to the limit.
+  /// The end of the part of a value that is written in every form: the end of the value, or of its last whole line or
+  /// character within the limit.
   private static func beginning(of value: Span<UInt8>, limit: Int) -> Int {
     if value.count <= limit { return value.count }
     if let end = (limit / 2...limit).last(where: { value[$0] == UInt8(ascii: "\n") }) { return end }
@@ -80,7 +80,7 @@ struct PatternWriter {
     }
   }
 
-  /// Adds the line as it is, in pieces, because what may begin a pattern is held back.
+  /// Adds the line as it is, in pieces: with a long pattern, much output could be held back.
   private mutating func addPieces(of line: Span<UInt8>) {
     var rest = line
     while !rest.isEmpty {
@@ -113,8 +113,8 @@ struct PatternWriter {
     }
   }
 
-  /// Adds the base64 in a text with 0, 1 or 2 bytes before the value, without a character that also has bits of those:
-  /// it has at most four bits of the value, and it could be almost any character, which would have to be held back.
+  /// Adds the base64 of the value after 0, 1 or 2 other bytes. Leaves out a character with bits of those bytes: it has
+  /// at most four bits of the value, and could be almost any character, so too much would be held back.
   private mutating func addBase64(of bytes: Span<UInt8>, withLineFeed: Bool = false) {
     let size = bytes.count + (withLineFeed ? 1 : 0)
     for (before, alphabet) in [(0, 0), (0, 64), (1, 0), (1, 64), (2, 0), (2, 64)] {

@@ -9,7 +9,7 @@ final class RedactedStream {
   private var redactor: OutputRedactor
   /// The redacted output that is not yet written.
   private var pending: [UInt8] = []
-  /// When the beginning of a value is shown.
+  /// When the beginning of a value is to be shown, unless more output arrives.
   private(set) var pauseEnds: ContinuousClock.Instant?
   /// Why the output could not be written.
   private(set) var failure: Int32?

@@ -9,25 +9,25 @@ final class RedactionPatterns: Sendable {
   struct Pattern {
     /// The number of the variable, whose name replaces the pattern.
     let variable: Int
-    /// Where the bytes are.
+    /// The place of the pattern's bytes in the block.
     let range: Range<Int>
-    /// How many bytes may be shown before it is known whether the pattern follows: those with the first two bytes of
-    /// the value, and at most half.
+    /// How many of its bytes may be shown before the rest has arrived: those with the first two bytes of the value, and
+    /// at most half of all.
     let beginning: Int
-    /// How many bits of the next byte belong to the value, which shares that character of base64 with what follows.
+    /// How many bits of the next byte belong to the value, which may end within a character of base64.
     let sharedBits: Int
   }
 
-  /// A byte that may be between the bytes of base64 and hexadecimal: of a line end, a space or a colon.
+  /// Whether base64 and hexadecimal may have this byte between others: a byte of a line end, a space or a colon.
   static func isSeparator(_ byte: UInt8) -> Bool { [0x0A, 0x0D, 0x20, 0x3A].contains(byte) }
 
   let replacements: [[UInt8]]
-  /// The patterns that are found as they are, and those that are found with separators as well.
+  /// The two kinds: patterns that are found only as they are, and patterns that are found with separators too.
   let patterns: [[Pattern]]
   /// A filter of the patterns' first bytes and first windows, and the bytes of the patterns.
   private let block: SecretBytes
   private let filterSize: Int
-  /// How many bytes, without separators, tell where a pattern may begin: the least size of a pattern, and at most 8.
+  /// The bytes in a window, without separators: as many as the shortest pattern has, and at most 8.
   private let windowSize: Int
 
   init(_ values: [(variable: String, value: SecretBytes)]) {

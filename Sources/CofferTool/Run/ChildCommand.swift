@@ -8,7 +8,7 @@ final class ChildCommand {
   private let program: ProgramFile
   private let arguments: ProgramFile.Vector
   private let (isPristine, isRedacted): (Bool, Bool)
-  /// For the next start. With a relay, `launch` is the descriptor of the ``CommandLaunch`` that has it.
+  /// The environment for the next start. With a relay, it is in the ``CommandLaunch`` with the descriptor `launch`.
   private var environment: CommandEnvironment?
   private var launch: Int32?
   /// What the command was given, if it is restarted.

@@ -30,7 +30,7 @@ struct CommandEnvironment: ~Copyable {
     }
   }
 
-  /// The values of those of the variables that are set.
+  /// The values of those `variables` that are set.
   borrowing func values(of variables: Set<String>) -> [String: SecretBytes] {
     withVector { vector in
       var values: [String: SecretBytes] = [:]
@@ -47,8 +47,8 @@ struct CommandEnvironment: ~Copyable {
 
   /// Calls `body` with pointers to the variables, `nil` at the end.
   ///
-  /// A command whose terminal is `terminal` finds its name in `GPG_TTY`, if that is set: the shell wrote the name of
-  /// its own terminal there, from which another program would read keys.
+  /// If `GPG_TTY` is set, a command on `terminal` gets the name of that terminal in it: the shell set it to its own
+  /// terminal, from which another program would read keys.
   borrowing func withVector<R: ~Copyable, E: Error>(
     onTerminal terminal: Int32? = nil, _ body: (ProgramFile.Vector) throws(E) -> R
   ) throws(E) -> R {

@@ -20,7 +20,7 @@ extension CommandRelay {
       for: streams.filter { $0 != STDIN_FILENO && !onTerminal.contains($0) }, patterns, to: &spawn)
     defer { withExtendedLifetime(ends) {} }
 
-    // Only the command reads the input: if it does not, the input's writer learns of it.
+    // Only the command keeps its input open, so that the input's writer notices when the command closes it.
     guard let outer else {
       let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
         spawn throws(FileSystemError) in

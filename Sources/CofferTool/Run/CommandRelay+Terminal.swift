@@ -11,7 +11,7 @@ extension CommandRelay {
     if count > 0 {
       typed += buffer[..<count]
     } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
-      // The end of the outer terminal: closing the controller hangs the inner terminal up.
+      // The outer terminal is gone. To close the controller hangs up the inner terminal.
       isTerminalGone = true
       session?.shown.abandon()
     }
@@ -33,7 +33,7 @@ extension CommandRelay {
     _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
   }
 
-  /// The command was stopped: because it used its terminal in the background, or by a key, another process or itself.
+  /// Handles a stop of the command: for using its terminal in the background, or by a key, another process or itself.
   func receive() {
     guard case (.stopped, let signal)? = session?.channel.receive() else { return isChannelOpen = false }
     guard let outer = session?.outer else { return }
@@ -49,7 +49,7 @@ extension CommandRelay {
     resize()
     let inForeground = ownsTerminal && outer.isForeground
     if inForeground {
-      // Started in the background: what was copied were the settings of a shell's prompt.
+      // The command was started in the background, so the settings that were copied were those of a shell's prompt.
       if !hasSettings, var settings = outer.settings, let controller = session?.shown.source?.number {
         tcsetattr(controller, TCSANOW, &settings)
       }
@@ -59,7 +59,7 @@ extension CommandRelay {
     session?.channel.send(inForeground ? .resumeInForeground : .resumeInBackground)
   }
 
-  /// Shows what the command has printed, such as what restores a screen.
+  /// Shows what the command has printed, such as the codes that restore a screen.
   private func showRest() {
     let end = ContinuousClock.now + .seconds(1)
     while ContinuousClock.now < end, let shown = session?.shown {

@@ -8,9 +8,9 @@ internal import Glibc
 /// Without a terminal among the standard streams, the command is in this process's group. With one, it gets an inner
 /// terminal, the controlling terminal of a session of its own, and ``CommandSession`` leads that session.
 ///
-/// The command owns this process's terminal as soon as it is in the foreground of its own: from the start, or, if this
-/// process is a part of a pipeline, has another input or is in the background, when it first reads or changes its
-/// terminal. Other programs, such as a pager at the end of the pipeline, may read the terminal until then.
+/// The command owns this process's terminal as soon as it is in the foreground of its own terminal. Usually that is
+/// from the start. If this process is part of a pipeline, has another input or is in the background, it is when the
+/// command first reads or changes its terminal. Until then, other programs, such as a pager, may read the terminal.
 final class CommandRelay {
   let signals: BlockedSignals
   /// The command, or the leader of its session.
@@ -89,7 +89,7 @@ final class CommandRelay {
     if !isTerminalGone, let controller = session?.shown.source?.number, !typed.isEmpty {
       add(controller, POLLOUT, writeTyped)
     }
-    // When the beginning of a value is shown. After the end of the command, output is not waited for.
+    // The time at which the beginning of a value is shown. After the command's end, it does not wait for output.
     let isDraining = drainEnds != nil && outputs.contains { $0.readable != nil }
     let drained = outputs.contains { $0.wantsToWrite } ? drainEnds : .now
     let deadline = isDraining ? drained : outputs.compactMap(\.pauseEnds).min()
@@ -105,9 +105,9 @@ final class CommandRelay {
     return poll(&request, 1, milliseconds) > 0
   }
 
-  /// Ends the outputs of a command that has ended from which nothing more can be read at once. If its background
-  /// processes may still write to a pipe, a copy of this process goes on in the background, when this one has written
-  /// what has arrived: then returns `true` in this one.
+  /// Call this after the command has ended. Ends the inner terminal's output if nothing more can be read at once. If
+  /// the command's background processes may still write to a pipe: after all that has arrived is written, a copy of
+  /// this process goes on in the background, and this process gets `true`.
   private func endDrainedOutputs() throws -> Bool {
     func isDrained(_ output: RedactedStream) -> Bool {
       guard let source = output.readable else { return false }
@@ -126,7 +126,7 @@ final class CommandRelay {
       piped.forEach { $0.end() }
       return false
     }
-    // The terminal is not this copy's, and its status is nobody's.
+    // The copy does not own the terminal, and nobody reads its status.
     (isTerminalGone, isChannelOpen, drainEnds) = (true, false, nil)
     while !outputs.allSatisfy(\.isFinished) {
       if let arrival = try exchange(), arrival.signal != SIGCHLD { handle(arrival, hasEnded: true) }
@@ -139,11 +139,11 @@ final class CommandRelay {
     case SIGCHLD: break
     case SIGWINCH: resize()
     case SIGCONT:
-      // Another process stopped and continued this one, and changed the terminal between.
+      // Another process stopped and continued this one, and may have changed the terminal.
       if let outer = session?.outer, outer.isRaw, outer.isForeground { outer.makeRaw() }
       resize()
     case let signal where hasEnded:
-      // Only output is left, which its reader may not take.
+      // Only output is left to write, and its reader may never take it.
       session?.outer.restore()
       BlockedSignals.deliver(signal)
     case let signal where session != nil:

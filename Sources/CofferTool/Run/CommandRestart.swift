@@ -5,7 +5,7 @@ internal import Glibc
 
 /// Decides when a command is ended and started again, after a change of a secret that it was given. Not thread-safe.
 final class CommandRestart {
-  /// Can be read after a change.
+  /// Becomes readable after a change.
   private let changed: Descriptor
   private let (patience, pause): (Duration, Duration)
   /// Whether the process is a relay, which must not end before the command.
@@ -19,9 +19,8 @@ final class CommandRestart {
   /// Whether somebody else has told the command to end.
   private var isCancelled = false
 
-  /// Restarts after `changes` of `secrets`, of which those within `pause` make one restart. `patience` is the time
-  /// between SIGTERM and SIGKILL. `prepare` reads the secrets, and returns `false` if the command is to run on as it
-  /// is.
+  /// Restarts after `changes` of `secrets`. Changes within `pause` cause one restart. `patience` is the time between
+  /// SIGTERM and SIGKILL. `prepare` reads the secrets, and returns `false` if the command is to run on as it is.
   init(
     after changes: AsyncStream<SecretChange>, of secrets: Set<SecretIdentifier>,
     patience: Duration = .seconds(10), pause: Duration = .milliseconds(200), isRelay: Bool = false,
@@ -38,7 +37,7 @@ final class CommandRestart {
     }
   }
 
-  /// What to wait for, as poll(2) does. A change while the command ends is read after its start.
+  /// What to wait for, as poll(2) does. A change while the command ends is read after it has started again.
   var requests: [pollfd] {
     killTime == nil ? [pollfd(fd: changed.number, events: Int16(POLLIN), revents: 0)] : []
   }
@@ -48,7 +47,7 @@ final class CommandRestart {
 
   /// Takes note of a signal that this process has received.
   func observe(_ arrival: BlockedSignals.Arrival) {
-    // Another process may send SIGHUP to have a file read again.
+    // Another process may send SIGHUP to make the command read a file again.
     if arrival.signal == SIGHUP && !arrival.isFromKernel { return }
     if BlockedSignals.interruptions.contains(arrival.signal) { isCancelled = true }
   }

@@ -22,12 +22,12 @@ struct CommandSession: ~Copyable {
       SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM,
     ])
     let process = try start(file, arguments, try CommandLaunch(inherited: descriptor), mask: signals.previous)
-    // With an older glibc. Otherwise the command is there already, and may have put another group there.
+    // For glibc before 2.35. A later one has put the command there already, and the command may have put another group.
     if isForeground, tcgetpgrp(terminal) == getpgrp() { tcsetpgrp(terminal, process) }
-    // Only the command keeps its streams, so that their other ends learn when it closes them.
+    // Only the command keeps its streams open, so that their other ends notice when it closes them.
     redirectToNullDevice(Array(STDIN_FILENO...STDERR_FILENO))
     defer {
-      // The foreground group gets SIGHUP when the leader ends: not the processes that the command left running.
+      // When the leader ends, the foreground group gets SIGHUP. The processes that the command left running must not.
       tcsetpgrp(terminal, getpgrp())
     }
     return try wait(for: process, signals)
@@ -70,7 +70,7 @@ struct CommandSession: ~Copyable {
       case SIGCHLD?:
         guard let status = ProcessEnd.changed(process, WUNTRACED) else { break }
         guard status & 0xFF == 0x7F else { return ProcessEnd(waitStatus: status) }
-        // The command continues with the group in the foreground that was there.
+        // When the command continues, the group that is in the foreground now is put there again.
         let group = tcgetpgrp(terminal)
         foreground = group > 0 && group != getpgrp() ? group : process
         channel.send(.stopped, (status >> 8) & 0xFF)

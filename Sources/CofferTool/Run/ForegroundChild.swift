@@ -23,9 +23,9 @@ enum ForegroundChild {
       let arrival = try signals.wait(for: &changes, until: restart?.deadline)
       if arrival?.signal == SIGCHLD, let status = ProcessEnd.changed(process, WUNTRACED) {
         if status & 0xFF == 0x7F {
-          // A key does not stop this process by itself: the command may restore the terminal first, or go on. With
-          // SIGTSTP, the kernel stops only what a shell can continue. The shell has already continued both if SIGCONT
-          // is pending.
+          // A key does not stop this process at once, because the command may first restore the terminal, or may not
+          // stop. With SIGTSTP, the kernel stops only what a shell can continue. If SIGCONT is pending, the shell has
+          // already continued both.
           var pending = sigset_t()
           sigpending(&pending)
           if sigismember(&pending, SIGCONT) == 0 { BlockedSignals.deliver(SIGTSTP) }
@@ -36,7 +36,7 @@ enum ForegroundChild {
         }
       } else if let arrival, arrival.signal != SIGCHLD {
         restart?.observe(arrival)
-        // The command has received what the kernel sent for a key, and a stop that it sent to its process group.
+        // The command has already received what the kernel sent for a key, and a stop that it sent to its own group.
         let isOwnStop = arrival.signal == SIGTSTP && arrival.sender == process
         if !arrival.isFromKernel && !isOwnStop { kill(process, arrival.signal) }
       }

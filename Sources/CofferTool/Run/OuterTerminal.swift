@@ -3,7 +3,7 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// The terminal of this process, whose keys go to a command on an inner terminal while it is raw. Not thread-safe.
+/// The terminal of this process. While it is raw, its keys go to a command on an inner terminal. Not thread-safe.
 ///
 /// Restored when it is released, and whenever ``restore()`` is called.
 final class OuterTerminal {
@@ -15,7 +15,7 @@ final class OuterTerminal {
   /// The settings before the terminal became raw; `nil` if it is not raw.
   private var saved: termios?
 
-  /// The terminal of the first of `descriptors` that is one, preferably of the controlling one. `nil` if none is.
+  /// Uses the first of `descriptors` that is a terminal, preferably the controlling one. `nil` if none is a terminal.
   init?(of descriptors: [Int32]) {
     let terminals = descriptors.filter { isatty($0) == 1 }
     guard let first = terminals.first(where: Self.isControlling) ?? terminals.first else { return nil }
@@ -40,7 +40,7 @@ final class OuterTerminal {
     return fstat(descriptor, &first) == 0 && fstat(other, &second) == 0 && first.st_rdev == second.st_rdev
   }
 
-  /// Whether this process may read the terminal and change it. A terminal without job control belongs to nobody.
+  /// Whether this process may read the terminal and change it. Only the controlling terminal has job control.
   var isForeground: Bool { !isControlling || tcgetpgrp(descriptor) == getpgrp() }
 
   var settings: termios? {
@@ -69,8 +69,8 @@ final class OuterTerminal {
     if isForeground { tcsetattr(descriptor, TCSANOW, &original) }
   }
 
-  /// Makes a terminal like this one for a command. Its other side, the controller, is this process's, and does not
-  /// block. The command's side is to be closed here after the command has started.
+  /// Creates a terminal like this one for a command. This process keeps the other side, the controller, which does not
+  /// block. Close the command's side here after the command has started.
   func makeInner() throws(SecretError) -> (controller: Descriptor, terminal: Descriptor) {
     var (one, other): (Int32, Int32) = (-1, -1)
     let (controller, terminal): (Descriptor, Descriptor)

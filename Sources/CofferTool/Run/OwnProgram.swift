@@ -8,8 +8,8 @@ enum OwnProgram {
   enum Part: String {
     /// Relays the output of a command: the descriptor of a ``CommandLaunch`` follows.
     case relay = "run:relay"
-    /// Leads the session of a command: that descriptor, the terminal's, the channel's, and the command's place on the
-    /// terminal follow.
+    /// Leads the session of a command: the descriptors of a ``CommandLaunch``, of the terminal and of the channel
+    /// follow, and then `foreground` or `background`.
     case session = "run:session"
 
     var settings: Int { self == .relay ? 1 : 4 }

@@ -75,8 +75,7 @@ struct ProgramFile {
     }
   }
 
-  /// Calls `body` with the arguments of a shell that reads the file: a script without a first line that names its
-  /// interpreter, as execvp(3) treats it.
+  /// Calls `body` with the arguments of a shell that runs the file, as execvp(3) does for a script without a `#!` line.
   private func withShell<R, E: Error>(_ arguments: Vector, _ body: (Vector) throws(E) -> R) throws(E) -> R {
     let owned: [UnsafeMutablePointer<CChar>?] = [strdup("/bin/sh"), strdup(path)]
     defer { owned.forEach { free($0) } }

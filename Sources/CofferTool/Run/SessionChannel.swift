@@ -6,7 +6,7 @@ internal import Glibc
 struct SessionChannel {
   let descriptor: Descriptor
 
-  /// What a message says of the command. Both ends are this program, so that the numbers need no encoding.
+  /// The kinds of messages about the command. Both ends are this program, so the numbers need no encoding.
   enum Message: Int32 {
     /// To the leader: send the signal to the command, or to its process group.
     case signal, groupSignal
@@ -30,7 +30,7 @@ struct SessionChannel {
     }
   }
 
-  /// Sends a message. The other side reads every message soon, or has ended, which its end reports.
+  /// Sends a message. A failure is ignored: then the other side has ended, which this side notices in another way.
   func send(_ message: Message, _ signal: Int32 = 0) {
     var fields: Fields = (message.rawValue, signal)
     _ = Glibc.send(descriptor.number, &fields, MemoryLayout<Fields>.size, Int32(MSG_NOSIGNAL))

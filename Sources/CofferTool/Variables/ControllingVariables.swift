@@ -7,10 +7,10 @@ internal import Coffer
 /// through one of these, so they are refused or left out there, and must be named with `--set`. The list cannot be
 /// complete, because any program can read a variable of its own.
 enum ControllingVariables {
-  /// The variables by what they control, as Documentation/Reference.md has them. Words separated by spaces: whole
-  /// names, and for names that programs make up, their beginning or end with an asterisk for the rest. Each is exact,
-  /// so that the name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
-  /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
+  /// The variables by what they control, as in Documentation/Reference.md. The words are whole names or, for names that
+  /// programs make up, their beginning or end with an asterisk for the rest. They are exact, so that no token's name is
+  /// among them. Sources: ld.so(8), secure-execution mode, and glibc's sysdeps/generic/unsecvars.h; the variables that
+  /// sudo(8) removes; the manuals of the programs.
   static let groups: KeyValuePairs = [
     "the loader and the C library": """
     GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH \

@@ -43,8 +43,7 @@ final class PromptInterruption: Sendable {
     threadEnded.signal()
   }
 
-  /// Call it on the thread that created this object. Ends the process if a signal has arrived, unless the caller blocks
-  /// it.
+  /// Call it on the thread that ran `init`. Ends the process if a signal has arrived, unless the caller blocks it.
   private func end() {
     eventfd_write(over.number, 1)
     threadEnded.wait()

@@ -198,9 +198,8 @@ struct RunCommand: ParsableCommand {
     return environment
   }
 
-  /// The failure if neither a project nor an option says which secrets the command is to get. To pass all of them could
-  /// give them to whoever wrote the files of this directory. Prints the lines of a project's file that passes what
-  /// --all would pass.
+  /// The failure if neither a project nor an option says which secrets the command is to get: whoever wrote the files
+  /// of this directory would get all. Prints the lines of a project's file that passes the same as --all.
   private func unnamed(in backend: any SecretBackend) throws -> any Error {
     let service = try global.serviceName
     var names: [(variable: String, account: String)] = []

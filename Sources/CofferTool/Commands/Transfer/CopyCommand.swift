@@ -108,8 +108,7 @@ struct CopyCommand: ParsableCommand {
       for secret in secrets { try copyOne(secret) }
       if named.isEmpty { try source.forEachSecret(inService: service, copyOne) }
       progress.clear()
-      // The user may now remove the originals, so the end of a transaction makes sure that the target's values are on
-      // the disk.
+      // The user may now remove the originals: the end of a transaction makes sure that the copies are on the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
       #if Keyring
       if named.isEmpty, let keyring = source as? KeyringBackend {

@@ -147,7 +147,6 @@ struct ExportCommand: ParsableCommand {
     }
   }
 
-  /// The file of GITHUB_ENV, to append to.
   private func githubVariables() throws -> Descriptor {
     if output != nil {
       throw Failure.usage("--format github writes to the file of GITHUB_ENV. Leave out --output.")

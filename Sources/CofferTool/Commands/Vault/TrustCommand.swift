@@ -50,8 +50,7 @@ struct TrustCommand: ParsableCommand {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
     let found = try vault.unconfirmed(pin: pin)
     var scope = scope
-    // A copy that counts only here is not refused at its path, but --everywhere needs a confirmation, as a refused
-    // vault does.
+    // A copy that counts only here is not refused at its path, but --everywhere requires a confirmation all the same.
     if let refusal = found.refusal ?? (scope == .everywhere ? found.keyRefusal : nil) {
       guard case .trust = refusal.remedy else { throw refusal }
       explain(refusal, found)

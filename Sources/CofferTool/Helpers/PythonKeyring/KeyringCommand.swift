@@ -52,7 +52,7 @@ struct KeyringCommand: ParsableCommand {
           "The password is empty", identifier, in: backend,
           advice: "Check the program before the pipe. To store an empty value: secret set --allow-empty")
       }
-      // The login that is stored last is the one for `creds` without a username, although its password is the same.
+      // `creds` without a username prints the login that was stored last: this one, even if its password is the same.
       if try backend.latestLogin(inService: service) == identifier {
         try backend.storeIfChanged(value, for: identifier)
       } else {
