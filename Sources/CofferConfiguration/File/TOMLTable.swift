@@ -93,7 +93,7 @@ package struct TOMLReader {
     skipBlanks()
     if skip("#") { while let next, Self.isText(next) { index += 1 } }
     guard next == nil || skip("\n") || skip("\r\n") else {
-      throw problem("has a character that is not expected there: expected a comment or the end of the line")
+      throw problem("has an unexpected character: expected a comment or the end of the line")
     }
     line += 1
   }
@@ -152,7 +152,7 @@ package struct TOMLReader {
     } else {
       let forms =
         table.isInline ? "a text in quotes, true or false" : "a text in quotes, true, false or { … }"
-      throw problem("has another value of “\(name)” than \(forms)")
+      throw problem("has an invalid value of “\(name)”: expected \(forms)")
     }
     table.entries.append(TOMLTable.Entry(name: name, line: line, value: value))
   }

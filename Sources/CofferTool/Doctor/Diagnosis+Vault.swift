@@ -128,9 +128,9 @@ extension Diagnosis {
       let list = later.map { "“\(SecretReference.text(of: $0.identifier))”" }.listed(most: 10)
       add(
         .note, "clock",
-        "the time is \(now.formatted(.iso8601)), but these secrets are of a later one, up to "
+        "the time is \(now.formatted(.iso8601)), but these secrets were changed later, up to "
           + "\(last.formatted(.iso8601)): \(list)",
-        "Set the clock if it is wrong. Otherwise that of another change was: store these secrets again.")
+        "Set the clock if it is wrong. If it is right, it was wrong at these changes: store the secrets again.")
     } else {
       add(.ok, "clock", "the time is later than the vault's last change")
     }
@@ -178,9 +178,9 @@ extension Diagnosis {
     if GitWorkTree.isUnmerged(path) {
       add(
         .note, "directory",
-        "git has not merged \(path): two sides have changed it, and the file is that of one of them",
-        "Keep one of them, that of the side that removed a key if one did: git checkout --ours or --theirs. Make the "
-          + "changes of the other side again, and run git add on the vault.")
+        "git has not merged \(path): both sides have changed it, and this is the file of one side",
+        "Keep the file of one side with git checkout --ours or --theirs; if a side removed a key, keep that one. Make "
+          + "the changes of the other side again, and run git add on the vault.")
     }
     let kind = FileSystemKind(of: path) ?? FileSystemKind(of: directory)
     switch kind {

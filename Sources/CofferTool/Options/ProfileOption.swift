@@ -25,7 +25,7 @@ struct ProfileOption: ParsableArguments {
   static func missingProject(_ what: String) throws -> Failure {
     let project = try Project.required()
     return .usage(
-      "\(what) needs \(project.path), and --backend, --vault and --collection decide without it. Leave them out."
+      "\(what) needs \(project.path), which --backend, --vault and --collection ignore. Leave them out."
     )
   }
 }

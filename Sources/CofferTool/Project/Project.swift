@@ -132,7 +132,7 @@ struct Project {
   private static func unusable(_ path: String, _ predicate: String) -> SecretError {
     SecretError(
       .configuration, "The project's file \(path) \(predicate), and nothing was read.",
-      advice: "Replace it by a regular file, or decide without it, with --backend or --vault.")
+      advice: "Replace it by a regular file, or ignore it with --backend or --vault.")
   }
 
   // MARK: Trust
@@ -165,7 +165,7 @@ struct Project {
       }
     throw SecretError(
       .configuration, "The project's file \(path) \(reason), and \(state). Nothing was read.",
-      advice: "Read it, and run secret allow. Or decide without it, with --backend or --vault.")
+      advice: "Read it, and run secret allow. Or ignore it with --backend or --vault.")
   }
 
   /// Whether the vault was used at another path, and not at this one. Keys that are recorded for it, or that `unlock`

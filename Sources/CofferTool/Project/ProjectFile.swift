@@ -32,7 +32,7 @@ struct ProjectFile {
     } catch {
       throw SecretError(
         .configuration, "Line \(error.line) of \(path) \(error.text).",
-        advice: "Correct the line, or decide without the file, with --backend or --vault.")
+        advice: "Correct the line, or ignore the file with --backend or --vault.")
     }
   }
 

@@ -5,7 +5,7 @@ internal import FoundationEssentials
 
 struct KeyNewCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    "new", of: "secret key", abstract: "Make an identity, for whose recipient vaults can be opened.",
+    "new", of: "secret key", abstract: "Make an identity, which opens vaults that have a key slot for its recipient.",
     discussion: """
       An identity is the secret key of a person or a machine, and its recipient the public key: see secret key add \
       --recipient. With --output, the identity is written to a new file that only you can read, and the recipient is \
@@ -16,13 +16,13 @@ struct KeyNewCommand: ParsableCommand {
   @Option(path: "The file to create.")
   var output: String?
 
-  @Flag(help: "Make an identity of X25519 alone, for programs that know no hybrid recipients.")
+  @Flag(help: "Make an identity of X25519 only, for programs without hybrid recipients.")
   var x25519 = false
 
   func run() throws {
     let isPostQuantum = !x25519 && VaultIdentity.supportsPostQuantum
     if !isPostQuantum && !x25519 {
-      note("This program's libsodium has no hybrid recipients, so the identity is of X25519 alone.")
+      note("This program's libsodium has no hybrid recipients, so the identity is of X25519 only.")
     }
     let identity = try VaultIdentity.generate(isPostQuantum: isPostQuantum)
     let recipient = identity.recipient?.description ?? ""

@@ -9,11 +9,11 @@ struct RunCommand: ParsableCommand {
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
       so that signals and the exit status are its own. With --file, --restart and --redact it is a child of this process, \
       which forwards signals and ends as the command ends. The variables that open the vault are removed from its \
-      environment. In a project, the variables that its file \(ProjectFile.name) declares are passed, and with --set, --file \
-      and --env-file further ones. Elsewhere, one of these three options says what is passed; or --all, -s or --prefix, for \
-      every secret of the service: github-token in GITHUB_TOKEN. Then a variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error, \
-      because anybody who can name a secret could choose it; pass it with --set, or leave it out with --skip-unsafe. \
-      The command is found with the PATH of secret itself.
+      environment. In a project, the command gets the variables that the file \(ProjectFile.name) declares, and those of --set, \
+      --file and --env-file. Elsewhere, it gets only those of these three options; or, with --all, -s or --prefix, every \
+      secret of the service: github-token in GITHUB_TOKEN. Then a variable that can change what a program runs, such as PATH \
+      or LD_PRELOAD, is an error, because anybody who can name a secret could choose it. Pass it with --set, or leave it out \
+      with --skip-unsafe. The command is found with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
       A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
@@ -21,23 +21,23 @@ struct RunCommand: ParsableCommand {
 
       \(ProjectFile.name) is searched from the working directory up to the top of the git work tree. It has lines \
       VARIABLE = "NAME" below [variables] and [profiles.PROFILE.variables], and a line vault = "PATH" or service = \
-      "SERVICE". --backend, --vault and --collection decide without it. See also secret check and secret allow.
+      "SERVICE". With --backend, --vault or --collection, it is ignored. See also secret check and secret allow.
 
       With --file, the variable holds the path of a file in memory that only you can read. It is overwritten and removed \
       when the command has ended. If this process is killed with SIGKILL, it stays, and secret doctor names it.
 
-      With --restart, the command is started again when a value that it was given changes in the store. It gets SIGTERM \
-      before, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read then, it \
-      runs on with its values, and a message says so.
+      With --restart, the command is started again when a value that it was given changes in the store. First, it gets \
+      SIGTERM, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read then, the \
+      command runs on with its values, and a message says so.
 
       With --redact, in its standard output and standard error, [VAR] replaces each value \
       passed to it, each line of a value with at least \(PatternWriter.shortestLine) bytes, and both as base64, \
       hexadecimal, percent-encoding, JSON or a shell word. If one of its standard streams is a terminal, the command \
       gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted \
       are values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program \
-      divides as it draws the screen, other encodings, and output to files. \
+      splits when it draws the screen, other encodings, and output to files. \
       After the first 64 KiB of a value, only its lines are redacted, as they are. What may be the beginning of a value is \
-      held back until more output follows; at a pause, what carries its first two bytes, and at most half of it, is shown. \
+      held back until more output follows. At a pause, the part with its first two bytes is shown, but at most half of it. \
       Background processes of the command that write on after its end are redacted as well.
       """)
 

@@ -16,7 +16,7 @@ struct RemoveCommand: ParsableCommand {
   @Argument(help: "The secrets' names.", completion: CompletedValue.names.kind)
   var names: [String]
 
-  @Flag(help: "Remove the earlier versions as well, also of secrets that were removed before.")
+  @Flag(help: "Remove the earlier versions too, even of secrets that were removed before.")
   var purge = false
 
   @Flag(help: "Remove all items of a keyring that have the name.")

@@ -6,7 +6,7 @@ struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "restore", abstract: "Store earlier versions of secrets again.",
     discussion: """
-      Restores the version before the last change of each secret, also of a removed one. If a secret has none, nothing \
+      Restores the version before the last change of each secret, even of a removed one. If a secret has none, nothing \
       is restored. With --as-of, restores the versions that were current at that time: without names, of every secret \
       in the service that was changed or removed since, as after a wrong import. A secret that did not exist then is \
       kept. A secret whose version of that time was dropped is named and kept, and the exit status is then 1. The \

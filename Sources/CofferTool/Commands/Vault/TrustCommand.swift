@@ -77,9 +77,9 @@ struct TrustCommand: ParsableCommand {
       switch refusal.code {
       case .rolledBack: "what was stored or removed since then is undone"
       case .untrusted: "what is stored in it can be read by whoever made it"
-      case .unexpectedVault: "the secrets and the keys of this vault count"
+      case .unexpectedVault: "its secrets and its keys are accepted from now on"
       case .unexpectedKey: "keys that were removed since may open it"
-      default: "nothing that was seen of it before counts"
+      default: "everything that was seen of it before is ignored"
       }
     note("\(refusal.reason) If you trust it, \(consequence).")
     if let other = found.keyRefusal, other.code != refusal.code { note(other.reason) }

@@ -25,17 +25,17 @@ struct VerifyCommand: ParsableCommand {
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
     if let pin, report.compared != .pin {
       throw Failure.usage(
-        "The pin is for another path, \(pin.prefix { $0 != "=" }), so it was not compared. Give the pin alone, or that path."
+        "The pin is for another path, \(pin.prefix { $0 != "=" }), so it was not compared. Give only the pin, or that path."
       )
     }
     guard report.showsPins else {
       throw SecretError(
         .unverifiable,
         """
-        The vault at \(vault.path.printable) is unverifiable with this pin: it has moved past what its file can show of \
-        earlier states.
+        The vault at \(vault.path.printable) is unverifiable with this pin: the state of the pin is older than the states \
+        that the file still lists.
         """,
-        advice: "Only a holder of its key can have done that; if you trust all of them, take a new pin.")
+        advice: "Only holders of its keys can have changed it since. If you trust all of them, take a new pin.")
     }
     let output = Output.standard
     if format.json {
