@@ -85,8 +85,7 @@ static inline long coffer_keyctl(int operation, unsigned long a, unsigned long b
   return syscall(SYS_keyctl, operation, a, b, c, d);
 }
 
-/// Clears the vector registers, which copies of memory use. Does nothing on processors other than x86-64 and 64-bit
-/// ARM.
+/// Clears the vector registers, which copies of memory use. Does nothing unless on x86-64 or 64-bit ARM.
 void coffer_clear_vector_registers(void);
 
 /// The current environment of the process.

@@ -4,8 +4,7 @@ internal import CofferVault
 
 /// Reads and parses the text of a key or a passphrase.
 enum CredentialText {
-  /// The largest text in bytes. A key has 62, an identity with its recipient 2,100, and a passphrase is short enough to
-  /// type.
+  /// The largest text in bytes. A key has 62, an identity with its recipient 2,100, and a passphrase is short.
   static let maximumSize = 65_536
 
   /// The contents of the file at `path`. `name` is the variable or the configuration file that names it.

@@ -25,7 +25,7 @@ enum ArgumentOrder {
     }
     guard index > 0, index < arguments.count else { return arguments }
     let rest = arguments[index...]
-    // The parser reports the first option that it does not know. So that this is not a global one, those go to the end.
+    // The parser reports the first option that it does not know. That must not be a global one, so they go to the end.
     let length = arguments[index].hasPrefix("-") ? rest.count : commandLength(rest)
     return Array(rest.prefix(length)) + arguments[..<index] + rest.dropFirst(length)
   }

@@ -41,7 +41,7 @@ enum CommandArguments {
     return SecretCommand.credentialHelpers.map { $0._commandName }.filter { name == "\($0)-secret" }
   }
 
-  /// Parses the arguments with the command that the first words name. Started from the root, the parser would examine
+  /// Parses the arguments with the command that the first words name. From the root command, the parser would examine
   /// the declarations of every command.
   static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
     let (command, length) = command(in: arguments[...])

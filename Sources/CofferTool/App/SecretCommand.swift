@@ -38,7 +38,7 @@ struct SecretCommand: ParsableCommand {
   private static let help = """
     Values go to standard output, everything else to standard error. A value is never an argument: it comes from a \
     prompt, a pipe or a file. A NAME is used verbatim, and slashes have no meaning, unless it is a reference: \
-    secret://SERVICE/ACCOUNT. Write -- before a NAME that begins with a hyphen, or with secret:// but is not a reference.
+    secret://SERVICE/ACCOUNT. Write -- before a NAME that begins with a hyphen or only looks like a reference.
 
     Every command that uses a backend accepts these options, before or after its name:
       --backend \(BackendRegistry.providers.forms.joined(separator: "|"))

@@ -77,8 +77,8 @@ struct BlockedSignals: ~Copyable {
   /// SIGTERM, for which ``Arrival/signal`` is SIGKILL.
   static func requestKill(by process: pid_t) { sigqueue(process, SIGTERM, sigval(sival_int: SIGKILL)) }
 
-  /// Sends `signal` to this process or to its whole process group, and unblocks it. Returns if the signal does not end
-  /// the process; after a stop, returns when the process continues.
+  /// Sends `signal` to this process or to its whole process group, and unblocks it for a moment. Returns if the signal
+  /// does not end the process; after a stop, returns when the process continues.
   static func deliver(_ signal: Int32, toGroup: Bool = false) {
     var (one, before) = (sigset_t(), sigset_t())
     sigemptyset(&one)

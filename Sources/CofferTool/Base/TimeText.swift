@@ -12,8 +12,8 @@ enum TimeText {
     span(text).map { now.addingTimeInterval(Double($0)) } ?? absolute(text)
   }
 
-  /// Parses the past time of `option`; a span is one that ends now. A time with seconds means the end of its last
-  /// second, because commands print times without fractions.
+  /// Parses the past time of `option`. A span ends now. A time with seconds means the end of its last second, because
+  /// commands print times without fractions.
   static func pastMoment(_ text: String, of option: String, now: Date = Date()) throws(Failure) -> Date {
     if let seconds = span(text) { return now.addingTimeInterval(-Double(seconds)) }
     guard let moment = absolute(text) else {

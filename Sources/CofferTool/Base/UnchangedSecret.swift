@@ -1,9 +1,8 @@
 internal import Coffer
 
 extension SecretTransaction {
-  /// Stores a secret, unless it has this value and this metadata already. Otherwise a program that repeats itself would
-  /// push the earlier versions out of the history. The end of the transaction makes sure that the secret is on the
-  /// disk.
+  /// Stores a secret, unless it has this value and this metadata already. Otherwise a program that repeats its calls
+  /// would push earlier versions out of the history. The end of the transaction makes sure that the secret is on disk.
   ///
   /// `metadata` returns the metadata to store. It gets the existing metadata, and whether the value is new.
   func storeIfChanged(

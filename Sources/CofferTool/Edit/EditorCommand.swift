@@ -34,8 +34,7 @@ struct EditorCommand {
     text.split { " \t\n".contains($0) }.map(String.init)
   }
 
-  /// The options that make an editor leave nothing. `nil` for an unknown editor, or if a word of the command undoes
-  /// them.
+  /// The options that make an editor leave nothing; `nil` if it is unknown, or if a word of the command undoes them.
   private static func options(for program: Program, words: [String], _ directory: String) -> [String]? {
     let arguments = words.dropFirst()
     // After `--`, an option would be the name of a file.

@@ -56,8 +56,7 @@ struct PatternSearch {
     return block[bit >> 3] & 1 << UInt8(bit & 7) != 0
   }
 
-  /// Compares the output from `start` on with the patterns. A pattern that may contain separators does not begin with
-  /// one.
+  /// Compares the output from `start` on with the patterns. Those that may contain separators do not begin with one.
   func match(at start: Int, findsBeginning: Bool = false) -> Match {
     var match = Match()
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {

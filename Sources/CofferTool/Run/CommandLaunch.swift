@@ -6,8 +6,8 @@ internal import Glibc
 /// What `run --redact` passes to the relay of the command's output, in a file in memory: the command's environment, and
 /// which of its values to redact.
 ///
-/// The relay is this program, executed anew: it has neither the vault's key nor a variable that opens the vault, no
-/// threads of a backend, and its own environment contains no value.
+/// The relay is this program, executed anew. It has neither the vault's key nor a variable that opens the vault, and no
+/// threads of a backend. Its own environment contains no value.
 ///
 /// The file has the redactions, an empty text, and the environment. Each text ends with a NUL.
 struct CommandLaunch: ~Copyable {

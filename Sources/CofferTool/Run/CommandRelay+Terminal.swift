@@ -11,7 +11,7 @@ extension CommandRelay {
     if count > 0 {
       typed += buffer[..<count]
     } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
-      // The outer terminal is gone. To close the controller hangs up the inner terminal.
+      // The outer terminal is gone. Closing the controller hangs up the inner one.
       isTerminalGone = true
       session?.shown.abandon()
     }

@@ -89,7 +89,7 @@ final class CommandRelay {
     if !isTerminalGone, let controller = session?.shown.source?.number, !typed.isEmpty {
       add(controller, POLLOUT, writeTyped)
     }
-    // The time at which the beginning of a value is shown. After the command's end, it does not wait for output.
+    // Waits until the beginning of a value is to be shown. After the command's end, does not wait for output.
     let isDraining = drainEnds != nil && outputs.contains { $0.readable != nil }
     let drained = outputs.contains { $0.wantsToWrite } ? drainEnds : .now
     let deadline = isDraining ? drained : outputs.compactMap(\.pauseEnds).min()

@@ -35,8 +35,8 @@ struct KeyFile {
 
   /// The error to report after a failed change. The change was to let the key in this new file open `vault`.
   ///
-  /// `vault` must have no other credential. Removes the file, unless it opens the vault after all, as it does if only
-  /// the last barrier of the change failed, or unless that cannot be determined.
+  /// `vault` must have no other credential. Removes the file. Keeps it if it opens the vault, which is so if only the
+  /// last barrier of the change failed, or if this cannot be determined.
   func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
     do throws(SecretError) {
       if try vault.opens() {

@@ -4,11 +4,11 @@ struct AllowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "allow", abstract: "Let the project's file choose among your own secrets.",
     discussion: """
-      A file \(ProjectFile.name) that names a vault inside its work tree needs no permission, because that vault reveals only \
-      itself. Any other file is refused until you allow what it declares. Prints what it declares, or what has changed since you \
-      allowed it, and asks on a terminal; elsewhere, COFFER_ALLOW must have the digest of its declarations. The permission is \
-      for this path, and ends when the declarations change. Prints the digest: COFFER_ALLOW=DIGEST allows them for one \
-      command, such as in CI.
+      A file \(ProjectFile.name) that names a vault inside its work tree needs no permission, because that vault \
+      reveals only itself. Any other file is refused until you allow what it declares. Prints what it declares, or \
+      what has changed since you allowed it, and asks on a terminal; elsewhere, COFFER_ALLOW must have the digest of \
+      its declarations. The permission is for this path, and ends when the declarations change. Prints the digest: \
+      COFFER_ALLOW=DIGEST allows them for one command, such as in CI.
       """)
 
   @OptionGroup(title: "Global options") var format: JSONOption

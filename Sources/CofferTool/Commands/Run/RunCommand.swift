@@ -7,13 +7,13 @@ struct RunCommand: ParsableCommand {
     "run", abstract: "Run a command with secrets in its environment.",
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
-      so that signals and the exit status are its own. With --file, --restart and --redact it is a child of this process, \
-      which forwards signals and ends as the command ends. The variables that open the vault are removed from its \
-      environment. In a project, the command gets the variables that the file \(ProjectFile.name) declares, and those of --set, \
-      --file and --env-file. Elsewhere, it gets only those of these three options; or, with --all, -s or --prefix, every \
-      secret of the service: github-token in GITHUB_TOKEN. Then a variable that can change what a program runs, such as PATH \
-      or LD_PRELOAD, is an error, because anybody who can name a secret could choose it. Pass it with --set, or leave it out \
-      with --skip-unsafe. The command is found with the PATH of secret itself.
+      so that signals and the exit status are its own. With --file, --restart and --redact it is a child of this \
+      process, which forwards signals and ends as the command ends. The variables that open the vault are removed from \
+      its environment. In a project, the command gets the variables that the file \(ProjectFile.name) declares, and \
+      those of --set, --file and --env-file. Elsewhere, it gets only those of these three options; or, with --all, -s \
+      or --prefix, every secret of the service: github-token in GITHUB_TOKEN. Then a variable that can change what a \
+      program runs, such as PATH or LD_PRELOAD, is an error, because anybody who can name a secret could choose it. \
+      Pass it with --set, or leave it out with --skip-unsafe. The command is found with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
       A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
@@ -27,18 +27,18 @@ struct RunCommand: ParsableCommand {
       when the command has ended. If this process is killed with SIGKILL, it stays, and secret doctor names it.
 
       With --restart, the command is started again when a value that it was given changes in the store. First, it gets \
-      SIGTERM, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read then, the \
-      command runs on with its values, and a message says so.
+      SIGTERM, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read \
+      then, the command runs on with its values, and a message says so.
 
-      With --redact, in its standard output and standard error, [VAR] replaces each value \
-      passed to it, each line of a value with at least \(PatternWriter.shortestLine) bytes, and both as base64, \
-      hexadecimal, percent-encoding, JSON or a shell word. If one of its standard streams is a terminal, the command \
-      gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted \
-      are values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program \
-      splits when it draws the screen, other encodings, and output to files. \
-      After the first 64 KiB of a value, only its lines are redacted, as they are. What may be the beginning of a value is \
-      held back until more output follows. At a pause, the part with its first two bytes is shown, but at most half of it. \
-      Background processes of the command that write on after its end are redacted as well.
+      With --redact, [VAR] replaces secrets in the command's standard output and standard error: each value passed to \
+      it, each line of a value with at least \(PatternWriter.shortestLine) bytes, and both as base64, hexadecimal, \
+      percent-encoding, JSON or a shell word. If one of its standard streams is a terminal, the command gets a \
+      terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted are \
+      values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program splits \
+      when it draws the screen, other encodings, and output to files. After the first 64 KiB of a value, only its \
+      lines are redacted, as they are. What may be the beginning of a value is held back until more output follows. At \
+      a pause, the part with its first two bytes is shown, but at most half of the value. Background processes of the \
+      command that write on after its end are redacted as well.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -198,8 +198,8 @@ struct RunCommand: ParsableCommand {
     return environment
   }
 
-  /// The failure if neither a project nor an option says which secrets the command is to get: whoever wrote the files
-  /// of this directory would get all. Prints the lines of a project's file that passes the same as --all.
+  /// The failure if neither a project nor an option says which secrets the command is to get. All of them might go to
+  /// whoever wrote the files of this directory. Prints the lines of a project's file that passes the same as --all.
   private func unnamed(in backend: any SecretBackend) throws -> any Error {
     let service = try global.serviceName
     var names: [(variable: String, account: String)] = []

@@ -7,14 +7,14 @@ struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "copy", abstract: "Copy secrets from one backend to another.",
     discussion: """
-      A backend is one of \(BackendRegistry.providers.forms.joined(separator: ", ")). Each copied value is read back and compared. \
-      A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
-      repeated. A secret that the target holds with another value, or that was removed there after its last change in the \
-      source, is left as it is unless --overwrite is given, and the exit status is then 73. From a keyring, items without a \
-      service and a user name are not copied. Of several items with one name, only the one that secret get reads is copied. \
-      A message names each of the other items. Nothing is removed. Earlier versions are not copied; a vault keeps what \
-      --overwrite replaces in its history. With --former-key, copies only named secrets, from a backup of a vault whose keys \
-      were changed since. Every other command refuses such a backup.
+      A backend is one of \(BackendRegistry.providers.forms.joined(separator: ", ")). Each copied value is read back \
+      and compared. A secret that the target already holds with the same value is skipped, so that an interrupted copy \
+      can be repeated. A secret that the target holds with another value, or that was removed there after its last \
+      change in the source, is left as it is unless --overwrite is given, and the exit status is then 73. From a \
+      keyring, items without a service and a user name are not copied. Of several items with one name, only the one \
+      that secret get reads is copied. A message names each of the other items. Nothing is removed. Earlier versions \
+      are not copied; a vault keeps what --overwrite replaces in its history. With --former-key, copies only named \
+      secrets, from a backup of a vault whose keys were changed since. Every other command refuses such a backup.
       """)
 
   @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
@@ -83,8 +83,8 @@ struct CopyCommand: ParsableCommand {
       }
       note(
         """
-        Whoever had a key of \(vault.path), even one that was removed since, may have written every value, name and time \
-        in it. Compare each copied value before you use it.
+        Whoever had a key of \(vault.path), even one that was removed since, may have written every value, name and \
+        time in it. Compare each copied value before you use it.
         """)
     }
     let target = try BackendOptions.open(to)

@@ -150,8 +150,7 @@ struct InitCommand: ParsableCommand {
       advice: "Check the disk, and then the vault with secret verify.")
   }
 
-  /// Records the key file's path. For a vault at the default path, `isChosen` is true, and it becomes the backend to
-  /// use.
+  /// Records the key file's path. A vault at the default path becomes the backend to use, and `isChosen` is true.
   private func record(
     _ path: String, keyFile: String?, advice: String
   ) throws(SecretError) -> (id: String, isChosen: Bool) {

@@ -32,8 +32,8 @@ struct VerifyCommand: ParsableCommand {
       throw SecretError(
         .unverifiable,
         """
-        The vault at \(vault.path.printable) is unverifiable with this pin: the state of the pin is older than the states \
-        that the file still lists.
+        The vault at \(vault.path.printable) is unverifiable with this pin: the state of the pin is older than the \
+        states that the file still lists.
         """,
         advice: "Only holders of its keys can have changed it since. If you trust all of them, take a new pin.")
     }

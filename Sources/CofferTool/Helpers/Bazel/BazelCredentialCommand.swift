@@ -62,7 +62,7 @@ struct BazelCredentialCommand: ParsableCommand {
     return host.isEmpty ? nil : String(decoding: host, as: UTF8.self)
   }
 
-  /// Whether the network cannot read what is sent to the URI: it uses TLS, or http to this machine.
+  /// Whether nobody on the network can read what is sent to the URI: it uses TLS, or http to this machine.
   static func isProtected(_ uri: String, _ host: String) -> Bool {
     let scheme = uri.prefix { $0 != ":" }.lowercased()
     if scheme == "http" {
