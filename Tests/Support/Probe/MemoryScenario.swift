@@ -4,8 +4,8 @@ internal import CofferCore
 internal import CofferVault
 internal import Glibc
 
-/// Uses secrets as a program does, step by step. After each step the process stops, and its parent searches the
-/// memory of the process for these secrets.
+/// Uses secrets as a program does, step by step. After each step the process stops, and its parent searches the memory
+/// of the process for these secrets.
 ///
 /// The canary is read from descriptor 3 as often as it is needed. Keys and passphrases come from the environment.
 struct MemoryScenario {

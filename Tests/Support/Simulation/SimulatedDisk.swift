@@ -4,9 +4,9 @@ import Foundation
 /// A disk in memory that distinguishes what has reached the platter from what is only in the system's cache.
 ///
 /// Every call is counted. The power fails at a chosen call: that call and all later ones throw, and
-/// ``afterPowerLoss(_:)`` returns a disk with content that may be left. After the last barrier, each 512-byte
-/// sector of each write, each change of a size and each change of a directory entry is kept, lost or torn
-/// independently. Thread-safe.
+/// ``afterPowerLoss(_:)`` returns a disk with content that may be left. After the last barrier, each 512-byte sector of
+/// each write, each change of a size and each change of a directory entry is kept, lost or torn independently.
+/// Thread-safe.
 package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the state is used only under the lock
   /// A barrier that the disk ignores, so that a test can check that its absence is detected.
   package enum Omission: Sendable {
@@ -18,8 +18,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     /// The barrier after a commit slot.
     case slotBarrier
     case directoryBarrier
-    /// The barrier after a commit slot takes effect when the file is locked next, after the change is
-    /// acknowledged.
+    /// The barrier after a commit slot takes effect when the file is locked next, after the change is acknowledged.
     case promptSlotBarrier
     /// A lock excludes no other process.
     case exclusion
@@ -194,8 +193,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     Location(directory: SimulatedDirectory(disk: self), name: path, path: path)
   }
 
-  /// Counts a call and runs it, unless the power is off or the call fails. `body` receives the largest number
-  /// of bytes that it may transfer.
+  /// Counts a call and runs it, unless the power is off or the call fails. `body` receives the largest number of bytes
+  /// that it may transfer.
   func call<R>(
     _ operation: Operation, _ body: (inout State, _ most: Int) -> Result<R, FileSystemError>
   ) throws(FileSystemError) -> R {

@@ -156,8 +156,8 @@ final class SimulatedFile: File, @unchecked Sendable {
         return .success(())
       }
     } catch {
-      // The system marks pages clean that it could not write, so no later barrier writes them. After the end
-      // of the process or a power loss nothing was attempted.
+      // The system marks pages clean that it could not write, so no later barrier writes them. After the end of the
+      // process or a power loss nothing was attempted.
       if error.number != EINTR { disk.ifAlive { inode.pending = [] } }
       throw error
     }

@@ -1,8 +1,8 @@
 internal import CLinux
 package import Foundation
 
-/// A child process of a test. It leads a session of its own, and every signal is unblocked and at its default, as in
-/// a login shell: the threads of a test block most signals.
+/// A child process of a test. It leads a session of its own, and every signal is unblocked and at its default, as in a
+/// login shell: the threads of a test block most signals.
 ///
 /// Not thread-safe. If the process has not ended when the object is released, it is killed with its process group.
 package final class ChildProcess {

@@ -1,7 +1,6 @@
 package import CofferCore
 
-package func identifier(_ account: String, service: String = "tests") throws(SecretError) -> SecretIdentifier
-{
+package func identifier(_ account: String, service: String = "tests") throws(SecretError) -> SecretIdentifier {
   try SecretIdentifier(service: service, account: account)
 }
 

@@ -31,7 +31,8 @@ private func withOwnFileSystemAttributes<R: Sendable>(
   }
 }
 
-/// Runs `body` without any open descriptor, as in a program whose standard streams are closed. Other threads keep theirs.
+/// Runs `body` without any open descriptor, as in a program whose standard streams are closed. Other threads keep
+/// theirs.
 ///
 /// Expectations belong after the call, because their failures are printed.
 package func withoutDescriptors<R: Sendable>(_ body: @escaping @Sendable () throws -> R) throws -> R {
@@ -44,7 +45,8 @@ package func withoutDescriptors<R: Sendable>(_ body: @escaping @Sendable () thro
   }
 }
 
-/// Runs `body` with the access to files that another user has, if this process belongs to root. Other threads keep theirs.
+/// Runs `body` with the access to files that another user has, if this process belongs to root. Other threads keep
+/// theirs.
 package func withFileAccess<R: Sendable>(
   ofUser user: UInt32, _ body: @escaping @Sendable () throws -> R
 ) throws -> R {

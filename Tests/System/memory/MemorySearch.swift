@@ -1,7 +1,7 @@
 import Foundation
 
-/// Searches memory for any eight consecutive bytes of a secret: as raw bytes, as hexadecimal digits in either case,
-/// and as base64 in either alphabet at each of the three alignments.
+/// Searches memory for any eight consecutive bytes of a secret: as raw bytes, as hexadecimal digits in either case, and
+/// as base64 in either alphabet at each of the three alignments.
 final class MemorySearch {
   /// A range of memory that contains bytes of a secret.
   struct Hit: CustomStringConvertible {

@@ -2,7 +2,8 @@
 
 import PackageDescription
 
-// What Coffer has for servers, tested from another package: Coffer itself neither fetches nor builds what this depends on.
+// What Coffer has for servers, tested from another package: Coffer itself neither fetches nor builds what this depends
+// on.
 let package = Package(
   name: "servers",
   dependencies: [

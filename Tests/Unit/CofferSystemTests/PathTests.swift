@@ -229,7 +229,8 @@ import Testing
     }
   }
 
-  /// As root, with a variable kept by su. The other user can exchange what is below their directory or behind their link.
+  /// As root, with a variable kept by su. The other user can exchange what is below their directory or behind their
+  /// link.
   @Test(.enabled(if: geteuid() == 0, "only root can give a directory to another user"))
   func rootDoesNotUseADirectoryThatAnotherUserCanExchange() throws {
     for name in ["own/below", "theirs/roots"] { try directory.makeDirectory(name) }

@@ -193,7 +193,8 @@ import Testing
     }
   }
 
-  /// A program that a deadline ends gets the default action of each signal. Another one keeps what this process ignores.
+  /// A program that a deadline ends gets the default action of each signal. Another one keeps what this process
+  /// ignores.
   @Test func ignoredSignalsStayIgnoredWithoutADeadline() async {
     await #expect(processExitsWith: .success) {
       signal(SIGUSR1, SIG_IGN)

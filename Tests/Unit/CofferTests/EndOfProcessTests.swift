@@ -16,8 +16,7 @@ import Testing
     vault = VaultBackend(path: path, key: SecretBytes(key))
   }
 
-  private func start(_ mode: String) throws -> (program: ChildProcess, output: FileHandle, errors: FileHandle)
-  {
+  private func start(_ mode: String) throws -> (program: ChildProcess, output: FileHandle, errors: FileHandle) {
     let probe = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
       .appending(path: "CofferProbe").path()
     let (output, errors) = (Pipe(), Pipe())

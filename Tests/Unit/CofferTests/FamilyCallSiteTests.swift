@@ -5,8 +5,8 @@ import Foundation
 import Observation
 import Testing
 
-// What clients of other packages write, with the changes that Documentation/Recipes/migrating.md names. The main test is
-// that it compiles.
+// What clients of other packages write, with the changes that Documentation/Recipes/migrating.md names. The main test
+// is that it compiles.
 
 private let scope = SecretScope(service: "tests", backend: MemoryBackend())
 

@@ -124,8 +124,7 @@ private actor Reader {
   }
 
   /// A few are removed in another way than many.
-  @Test(arguments: [1, 7, 8, 19, 20]) func whatIsRemovedAndInsertedAgainIsAtTheEnd(_ count: Int) async throws
-  {
+  @Test(arguments: [1, 7, 8, 19, 20]) func whatIsRemovedAndInsertedAgainIsAtTheEnd(_ count: Int) async throws {
     let store = try await load()
     var ids = (0..<20).map { "\($0 * 7 % 20)" }
     try await store.insert(ids.map { Note(id: $0) })

@@ -134,8 +134,7 @@ final class Pseudoterminal {
     set { waitedCount = seen.utf8.distance(from: seen.startIndex, to: newValue) }
   }
 
-  /// Waits for the command's end. Returns the exit status, or minus the number of the signal that ended the
-  /// command.
+  /// Waits for the command's end. Returns the exit status, or minus the number of the signal that ended the command.
   func end() throws -> Int32 {
     var status: Int32?
     let ended = pump {

@@ -188,8 +188,8 @@ import Testing
 
 @Suite struct SecureRandomTests {
   @Test func everyNumberHasTheSameProbability() {
-    // A remainder of 16 random bits would favor the first 25,536 of 40,000 numbers: 15,585 of 20,000 draws
-    // instead of 12,768, whose standard deviation is 68.
+    // A remainder of 16 random bits would favor the first 25,536 of 40,000 numbers: 15,585 of 20,000 draws instead of
+    // 12,768, whose standard deviation is 68.
     var count = 0
     for _ in 0..<20_000 where SecureRandom.number(below: 40_000) < 25_536 { count += 1 }
     #expect(abs(count - 12_768) < 1000)

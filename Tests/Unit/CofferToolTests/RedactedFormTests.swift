@@ -147,7 +147,8 @@ import Testing
     #expect(shown("short MIIBOQ", 3, redacting: value) == "short MIIBOQ")
   }
 
-  /// Of a value that is longer than what is written in every form: with lines, in one line, and with a character at the limit.
+  /// Of a value that is longer than what is written in every form: with lines, in one line, and with a character at the
+  /// limit.
   @Test(arguments: [
     (0..<4000).map { "line \($0) of a long value" }.joined(separator: "\n"),
     (0..<20000).map { "\($0 * 7919)+" }.joined(),

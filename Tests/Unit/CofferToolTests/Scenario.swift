@@ -13,9 +13,8 @@ import Foundation
 /// ? 64                      its exit status, if it is not 0
 /// ```
 ///
-/// Without expected lines, an output must be empty. In expected lines, `*` stands for any characters, `{dir}`
-/// for the private directory, a final `\` for a missing line feed, and the line `...` for any number of
-/// lines.
+/// Without expected lines, an output must be empty. In expected lines, `*` stands for any characters, `{dir}` for the
+/// private directory, a final `\` for a missing line feed, and the line `...` for any number of lines.
 struct Scenario {
   struct Step {
     let line: Int

@@ -2,8 +2,8 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Every script in `Scenarios`, each in a private directory, with the built program. A file is named after its command or subject.
-/// `COFFER_WITHOUT_SCENARIOS` lists the files to leave out.
+/// Every script in `Scenarios`, each in a private directory, with the built program. A file is named after its command
+/// or subject. `COFFER_WITHOUT_SCENARIOS` lists the files to leave out.
 @Suite struct ScenarioTests {
   private static let directory = (#filePath as NSString).deletingLastPathComponent + "/Scenarios"
 

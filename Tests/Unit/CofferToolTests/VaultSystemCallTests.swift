@@ -49,7 +49,8 @@ import Testing
     #expect(written >= 1 && !unwritten.frames, "\(lines)")
   }
 
-  /// The other file is private and locked before it has contents, and its name is on the disk before anything is recorded.
+  /// The other file is private and locked before it has contents, and its name is on the disk before anything is
+  /// recorded.
   @Test func anotherFileIsOnTheDiskBeforeItTakesThePlaceOfTheVault() throws {
     for command in ["secret rekey", "secret key add --key-file K"] {
       let lines = try tool.trace(command, of: Self.changes, from: "O_CREAT|O_EXCL")

@@ -294,9 +294,8 @@ import Testing
     func raise(to value: UInt8) { highest.withLock { $0 = max($0, value) } }
   }
 
-  /// A change that a reader was the first to see is reported when the object looks.
-  /// Another file takes the vault's place while a call of the object looks at the path, after a reader has seen a newer
-  /// state.
+  /// A change that a reader was the first to see is reported when the object looks. Another file takes the vault's
+  /// place while a call of the object looks at the path, after a reader has seen a newer state.
   @Test func whatAReaderSeesDuringACallCountsForTheCall() throws {
     let vault = try TestVault()
     let fileSystem = WatchedFileSystem()

@@ -20,8 +20,8 @@ import Testing
     #expect(try vault.open().verify().earlierVersionCount == 0)
   }
 
-  /// Random changes under a clock that advances, and under changing limits. Versions have other numbers in a
-  /// vault, where a rewrite takes a number too.
+  /// Random changes under a clock that advances, and under changing limits. Versions have other numbers in a vault,
+  /// where a rewrite takes a number too.
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
   func theVaultAndTheMemoryBackendKeepTheSameHistory(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

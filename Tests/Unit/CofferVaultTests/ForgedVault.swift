@@ -5,8 +5,8 @@ import CofferVault
 import CofferVaultFormat
 import FoundationEssentials
 
-/// A file as a hostile holder of the key can make it: every seal is authentic, and the sealed content is what the
-/// test wants.
+/// A file as a hostile holder of the key can make it: every seal is authentic, and the sealed content is what the test
+/// wants.
 struct ForgedVault: Sendable {
   /// A change to a secret.
   struct Change: Sendable {
@@ -32,7 +32,8 @@ struct ForgedVault: Sendable {
   /// The records of the base, in the order of their sequences, which begin with 1.
   var base: [Change] = []
   var tail: [Change] = []
-  /// The blocks of the base as indices of its records, which are counted in ascending order of their ids. `nil`: one block.
+  /// The blocks of the base as indices of its records, which are counted in ascending order of their ids. `nil`: one
+  /// block.
   var blocks: [[Int]]?
   /// The number of blocks in each node. `nil`: the root lists the blocks.
   var blocksPerNode: Int?

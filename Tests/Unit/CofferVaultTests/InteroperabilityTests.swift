@@ -4,8 +4,8 @@ import CofferVault
 import Foundation
 import Testing
 
-/// Each implementation reads the files of the other. The Python implementation was written from the
-/// specification alone.
+/// Each implementation reads the files of the other. The Python implementation was written from the specification
+/// alone.
 @Suite(.needs("python3", "/usr/lib/python3/dist-packages/nacl")) struct InteroperabilityTests {
   private let directory: TemporaryDirectory
   private let path: String

@@ -95,8 +95,8 @@ import Testing
     )
   }
 
-  /// Another process changed the master key since the vault was opened. The vault goes on with the new one, and asks for no
-  /// credential again.
+  /// Another process changed the master key since the vault was opened. The vault goes on with the new one, and asks
+  /// for no credential again.
   @Test func openingTheSlotsKeepsTheNewestMasterKey() throws {
     let asked = Count()
     let vault = try TestVault()
@@ -197,8 +197,9 @@ import Testing
     let vault = try vault(Self.first)
     let slot = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
     let backend = vault.open(Self.first, options: Self.limited)
-    let staying = try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.id).filter
-    { $0 != slot.id }
+    let staying = try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.id).filter {
+      $0 != slot.id
+    }
     #expect(try backend.openKeySlots(with: [Self.second]).ids == Set(staying))
     try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))

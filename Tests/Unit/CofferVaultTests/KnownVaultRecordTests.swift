@@ -209,8 +209,8 @@ import Testing
     #expect(try !fresh(withRecords: false).notices().contains(.unrecorded))
   }
 
-  /// Anything in the directory's place that is not a private directory is an error, so that it cannot switch
-  /// the protection off.
+  /// Anything in the directory's place that is not a private directory is an error, so that it cannot switch the
+  /// protection off.
   @Test(arguments: ["file", "file/records", "nowhere", "nowhere/records", "refused"])
   func aDirectoryThatCannotBeUsedIsAnError(_ name: String) throws {
     try write([], to: states.file("file"))

@@ -9,8 +9,8 @@ import Testing
 @Suite struct RandomnessTests {
   private static let count = 64
 
-  /// Expects many different values of each byte. Of 64 random bytes, 56 differ in the mean, and practically never fewer than
-  /// 32.
+  /// Expects many different values of each byte. Of 64 random bytes, 56 differ in the mean, and practically never fewer
+  /// than 32.
   private func expectRandom(_ draws: [[UInt8]], _ what: String) throws {
     let length = try #require(draws.first).count
     #expect(draws.allSatisfy { $0.count == length } && draws.count == Self.count)

@@ -142,7 +142,8 @@ import Testing
     #expect([.alreadyExists, .invalidKey].contains(identities?.code))
   }
 
-  /// Those that have a slot are left out, and no slot is added if one recipient is unusable or there is no room for all.
+  /// Those that have a slot are left out, and no slot is added if one recipient is unusable or there is no room for
+  /// all.
   @Test func severalRecipientsJoinInOneStep() throws {
     let own = try recipient(Self.own)
     let vault = try vault(for: Self.own)
@@ -165,7 +166,8 @@ import Testing
     #expect(try vault.open().addKeySlots(for: many.dropLast()).count == 236)
   }
 
-  /// Another process adds a slot at some point of the call. Both have their slots afterwards, and one recipient has one.
+  /// Another process adds a slot at some point of the call. Both have their slots afterwards, and one recipient has
+  /// one.
   @Test func whoJoinsWhileAnotherJoinsHasASlotToo() throws {
     let made = try SimulatedDisk.withVault()
     let (one, other) = (try recipient(Self.identity()), try recipient(Self.identity()))

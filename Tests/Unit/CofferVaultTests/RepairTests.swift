@@ -171,8 +171,8 @@ import Testing
     #expect(disk.inode(of: "vault") != file)
   }
 
-  /// The number of changes after which the file is written anew, the bytes of the last one that was not, and those of the
-  /// base before.
+  /// The number of changes after which the file is written anew, the bytes of the last one that was not, and those of
+  /// the base before.
   private func changesUntilRewrite(
     _ value: [UInt8], threshold: Int, secretsInBase: Int = 0
   ) throws -> (changes: Int, growth: Int, base: Int) {

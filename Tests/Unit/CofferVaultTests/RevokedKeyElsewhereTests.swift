@@ -7,8 +7,8 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// The record of a vault's master key for all paths: a removed key does not come back at another path, and a person decides
-/// about copies.
+/// The record of a vault's master key for all paths: a removed key does not come back at another path, and a person
+/// decides about copies.
 @Suite struct RevokedKeyElsewhereTests: KnownVaultSuite {
   let vault: TestVault
   let states: TemporaryDirectory

@@ -25,8 +25,7 @@ import Testing
     return before
   }
 
-  /// Changes the old copy with the removed key until it is longer than the current file, and puts it in
-  /// place.
+  /// Changes the old copy with the removed key until it is longer than the current file, and puts it in place.
   private func attack(with old: [UInt8], rekeying: Bool = false) throws {
     let attacker = try TestVault()
     try write(old, to: attacker.path)

@@ -7,8 +7,8 @@ import Glibc
 import Synchronization
 import Testing
 
-/// An old copy of a vault is authentic. Known-vault records, pins and the memory of a process
-/// distinguish it from the newest state.
+/// An old copy of a vault is authentic. Known-vault records, pins and the memory of a process distinguish it from the
+/// newest state.
 @Suite struct RollbackTests: KnownVaultSuite {
   let vault: TestVault
   let states: TemporaryDirectory
@@ -178,7 +178,8 @@ import Testing
     #expect(code { _ = try fresh().verify() } == .rolledBack)
   }
 
-  /// A rewrite and a rekey list the changes before them, so that what was seen of another history is still contradicted.
+  /// A rewrite and a rekey list the changes before them, so that what was seen of another history is still
+  /// contradicted.
   @Test(arguments: [false, true]) func aForkIsDetectedAfterItWasRewritten(_ isRekeyed: Bool) throws {
     try fresh().set("a", [1])
     let common = try vault.bytes

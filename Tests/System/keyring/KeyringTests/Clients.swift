@@ -87,8 +87,8 @@ struct Clients {
   }
 }
 
-/// Waits until the next second begins. The service's times are in whole seconds: of two changes within one
-/// second, the order of creation decides.
+/// Waits until the next second begins. The service's times are in whole seconds: of two changes within one second, the
+/// order of creation decides.
 func waitForNextSecond() async throws {
   let now = Date().timeIntervalSince1970
   try await Task.sleep(for: .seconds(now.rounded(.down) + 1.02 - now))

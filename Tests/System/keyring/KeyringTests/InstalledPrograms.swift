@@ -25,8 +25,7 @@ enum InstalledPrograms {
     throw TestFailure("These tests need Python's modules \(modules). Install the package \(package).")
   }
 
-  fileprivate static let missing = ["dbus-daemon", "dbus-send", "gnome-keyring-daemon", "secret-tool"].filter
-  {
+  fileprivate static let missing = ["dbus-daemon", "dbus-send", "gnome-keyring-daemon", "secret-tool"].filter {
     program in
     !searchPath.split(separator: ":").contains {
       FileManager.default.isExecutableFile(atPath: "\($0)/\(program)")

@@ -4,8 +4,8 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A session bus and a gnome-keyring daemon in a directory of their own. Nothing of the user's session is
-/// read, written or started.
+/// A session bus and a gnome-keyring daemon in a directory of their own. Nothing of the user's session is read, written
+/// or started.
 final class PrivateKeyring {
   enum Kind {
     /// The login keyring, encrypted with ``password``.

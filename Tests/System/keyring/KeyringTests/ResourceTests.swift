@@ -123,7 +123,8 @@ private func expectNoMoreFilesOpen(than before: [String], allowing more: Int = 0
   #expect(now.count <= before.count + more, "\(now.sorted()) are open, and \(before.sorted()) were before")
 }
 
-/// What the descriptors of this process lead to, without timers: Dispatch opens one for each clock, when a pause needs it.
+/// What the descriptors of this process lead to, without timers: Dispatch opens one for each clock, when a pause needs
+/// it.
 private func openFiles() async throws -> [String] {
   // The first pause opens more.
   try await Task.sleep(for: .milliseconds(1))

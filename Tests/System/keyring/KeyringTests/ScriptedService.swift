@@ -1,8 +1,8 @@
 #if Keyring
 import Foundation
 
-/// Sessions with a Secret Service that follows a script, for behaviour that gnome-keyring shows only with a person at the
-/// screen. `Fixtures/scripted_service.py` documents the modes, and `Fixtures/scripted_keyring.py` the deviations.
+/// Sessions with a Secret Service that follows a script, for behaviour that gnome-keyring shows only with a person at
+/// the screen. `Fixtures/scripted_service.py` documents the modes, and `Fixtures/scripted_keyring.py` the deviations.
 extension PrivateKeyring {
   convenience init(scripted mode: String...) async throws {
     try await self.init(startsDaemon: false)

@@ -61,8 +61,8 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
-  /// Here the stand-in for the program that shows prompts is asked, so that it counts in the test above. In a keyring of its
-  /// own, because gnome-keyring ends when the stand-in does not answer.
+  /// Here the stand-in for the program that shows prompts is asked, so that it counts in the test above. In a keyring
+  /// of its own, because gnome-keyring ends when the stand-in does not answer.
   @Test func aReadByAPersonShowsAPrompt() async throws {
     let keyring = try await PrivateKeyring(.encrypted)
     let clients = Clients(keyring: keyring)

@@ -232,8 +232,8 @@ struct FaultScenario: CustomStringConvertible {
     try checkNothingIsLeftBehind(["next": [1]])
   }
 
-  /// Checks that a rewrite removes temporary files that could not be removed before, and that making the
-  /// records anew removes theirs.
+  /// Checks that a rewrite removes temporary files that could not be removed before, and that making the records anew
+  /// removes theirs.
   private func checkNothingIsLeftBehind(_ content: Content) throws {
     try open().compact()
     if hasRecords { try open().trust() }

@@ -5,8 +5,8 @@ import CofferSimulation
 import Glibc
 import Testing
 
-/// Every call of every operation fails in every way: the operation succeeds or reports the failure, no
-/// acknowledged change is lost, and the vault stays usable. `COFFER_EXHAUSTIVE=1` adds more ways to fail.
+/// Every call of every operation fails in every way: the operation succeeds or reports the failure, no acknowledged
+/// change is lost, and the vault stays usable. `COFFER_EXHAUSTIVE=1` adds more ways to fail.
 @Suite(.long) struct FaultTests {
   typealias Fault = SimulatedDisk.Fault
 
@@ -30,8 +30,8 @@ import Testing
   @Test(arguments: FaultScenario.Operation.allCases)
   func everyCallCanFailFromThenOn(_ operation: FaultScenario.Operation) throws {
     try run(operation, isWarm: true, [.failure(EIO), .failure(ENOSPC)], repeats: [.max]) { scenario, calls in
-      // Only failures to release the lock, to remove a file, or to copy an acknowledged commit to the other
-      // slot are not reported.
+      // Only failures to release the lock, to remove a file, or to copy an acknowledged commit to the other slot are
+      // not reported.
       let isCopy = scenario.faulted == [.write, .unlock]
       if scenario.faulted.contains(where: { $0 != .unlock && $0 != .remove }),
         !isCopy || scenario.fault.call != calls - 1
@@ -41,8 +41,8 @@ import Testing
     }
   }
 
-  /// With records of known vaults. A record that cannot be written makes no operation fail, and no fault
-  /// leaves a state that is refused later.
+  /// With records of known vaults. A record that cannot be written makes no operation fail, and no fault leaves a state
+  /// that is refused later.
   @Test(arguments: FaultScenario.Operation.allCases)
   func everyCallCanFailWithRecords(_ operation: FaultScenario.Operation) throws {
     let start = try FaultScenario.start(for: operation)
@@ -134,8 +134,8 @@ import Testing
     #expect(barriers > 0)
   }
 
-  /// A reader makes what it records durable. If that fails, the system may have dropped the copy of the last
-  /// commit, and the next commit must not overwrite the only slot that is on the disk.
+  /// A reader makes what it records durable. If that fails, the system may have dropped the copy of the last commit,
+  /// and the next commit must not overwrite the only slot that is on the disk.
   @Test(arguments: [1, 2] as [UInt8])
   func afterAFailedBarrierOfAReaderItsNextChangeGoesToANewFile(_ changes: UInt8) throws {
     let start = try FaultScenario.start(for: .store, hasRecords: true)

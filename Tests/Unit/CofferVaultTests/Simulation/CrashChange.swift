@@ -3,8 +3,7 @@ import CofferTestSupport
 import CofferSimulation
 import CofferVault
 
-/// The model of a vault's content: its secrets, and the credentials that open it in addition to the first
-/// one.
+/// The model of a vault's content: its secrets, and the credentials that open it in addition to the first one.
 struct CrashContent: Equatable, CustomStringConvertible {
   var secrets: [String: [UInt8]] = [:]
   /// The earlier values of each name, newest first, without the names that have none.
@@ -117,8 +116,7 @@ struct CrashChange {
   var commits: (CrashContent) -> Bool = { _ in true }
   /// Whether the call read a value that one of these contents has.
   var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
-  /// Whether the call looks first and changes the vault then, so that another writer's change may come in
-  /// between.
+  /// Whether the call looks first and changes the vault then, so that another writer's change may come in between.
   var hasSteps = false
   let run: (VaultBackend) throws -> Void
 

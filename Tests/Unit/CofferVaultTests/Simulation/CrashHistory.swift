@@ -9,9 +9,9 @@ import Glibc
 
 /// One random history of a vault on a simulated disk with power losses, compared with a model.
 ///
-/// After each power loss the vault must open without a false alarm, verify, and have exactly the acknowledged
-/// content. The change that was interrupted is there as a whole or absent. During some changes another writer
-/// makes a change, or fails because the vault is busy.
+/// After each power loss the vault must open without a false alarm, verify, and have exactly the acknowledged content.
+/// The change that was interrupted is there as a whole or absent. During some changes another writer makes a change, or
+/// fails because the vault is busy.
 struct CrashHistory {
   struct Failure: Error, CustomStringConvertible {
     let seed: UInt64
@@ -37,8 +37,7 @@ struct CrashHistory {
   private var writers: [VaultBackend] = []
   /// `nil` before the vault is created.
   private var content: Content?
-  /// Contents that a power loss may restore in addition to ``content``: a change was read and never
-  /// acknowledged.
+  /// Contents that a power loss may restore in addition to ``content``: a change was read and never acknowledged.
   private var alternatives: [Content?] = []
 
   private static let path = "vault"
@@ -87,8 +86,7 @@ struct CrashHistory {
     return VaultBackend(path: path, credentials: sources, options: options, environment: environment)
   }
 
-  /// Makes `steps` changes, about a third of which are interrupted by a power loss. Returns the number of
-  /// power losses.
+  /// Makes `steps` changes, about a third of which are interrupted by a power loss. Returns the number of power losses.
   mutating func run(steps: Int) throws -> Int {
     var losses = 0
     if beginsWithMerge { try begin(with: Self.mergedFile, .merged) }
@@ -139,8 +137,8 @@ struct CrashHistory {
     content = try read(oneOf: [expected], "a merge")
   }
 
-  /// Checks that the records of an acknowledged change refuse the file from before it; at another path, only if its master key
-  /// was changed.
+  /// Checks that the records of an acknowledged change refuse the file from before it; at another path, only if its
+  /// master key was changed.
   private func checkRefusal(of old: [UInt8], _ step: String) throws {
     guard disk.content(of: Self.path) != old else { return }
     func refusal(at path: String) throws -> SecretError.Code? {
@@ -188,8 +186,8 @@ struct CrashHistory {
     guard left.isEmpty else { throw Failure(seed: seed, step: "the end", what: "left behind: \(left)") }
   }
 
-  /// Simulates a kill of the process. The next process sees the system's cache. Until it has made a change, a
-  /// power loss may undo what was not acknowledged.
+  /// Simulates a kill of the process. The next process sees the system's cache. Until it has made a change, a power
+  /// loss may undo what was not acknowledged.
   private mutating func goOnAfterKill(possible: [Content?], _ step: String) throws {
     disk.killProcess()
     writers = []

@@ -4,8 +4,8 @@ import CofferVault
 import FoundationEssentials
 import Testing
 
-/// Power losses at random points of random histories. `COFFER_CRASH_HISTORIES` is the number of histories,
-/// and `COFFER_CRASH_SEED` the first seed. Both are printed.
+/// Power losses at random points of random histories. `COFFER_CRASH_HISTORIES` is the number of histories, and
+/// `COFFER_CRASH_SEED` the first seed. Both are printed.
 @Suite(.long) struct CrashTests {
   static let histories = environmentNumber("COFFER_CRASH_HISTORIES") ?? 600
   static let seed = environmentNumber("COFFER_CRASH_SEED") ?? 1
@@ -19,8 +19,8 @@ import Testing
     print("crash histories: \(Self.histories) from seed \(Self.seed), with \(losses) power losses")
   }
 
-  /// A writer is killed at each call of a change. What the next reader records is on the disk, so that a power
-  /// loss causes no false alarm.
+  /// A writer is killed at each call of a change. What the next reader records is on the disk, so that a power loss
+  /// causes no false alarm.
   @Test(arguments: ["store", "compact", "rekey"])
   func whatAReaderRecordsAfterAKillSurvivesAPowerLoss(_ change: String) throws {
     var options = VaultOptions.cheap
@@ -94,8 +94,8 @@ import Testing
     #expect(kills > 10)
   }
 
-  /// A power loss left one slot behind or torn. A second one tears the slot that the next commit writes first,
-  /// which must not be the good one.
+  /// A power loss left one slot behind or torn. A second one tears the slot that the next commit writes first, which
+  /// must not be the good one.
   @Test(arguments: [0, 1], [false, true])
   func theNextCommitSparesTheOnlyGoodSlot(_ slot: Int, isTorn: Bool) throws {
     let disk = SimulatedDisk()

@@ -3,8 +3,8 @@ import CofferSystem
 import CofferVault
 import Synchronization
 
-/// A medium in memory without locks: a change is refused if another one came first. A test can also have the next ones refused,
-/// run something before them, or have them end without a confirmation. Thread-safe.
+/// A medium in memory without locks: a change is refused if another one came first. A test can also have the next ones
+/// refused, run something before them, or have them end without a confirmation. Thread-safe.
 final class MemoryMedium: VaultMedium {
   /// What happens when the next change is published.
   enum Event: @unchecked Sendable {  // a test publishes on one thread

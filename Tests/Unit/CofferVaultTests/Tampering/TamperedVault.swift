@@ -143,9 +143,9 @@ struct TamperedVault: Sendable {
 
   // MARK: Judging
 
-  /// Returns a reader's outcome for `bytes`. Throws if the specification does not allow the outcome, or if
-  /// anything that is read differs from the state that the file verifies as. A file that does not verify may
-  /// be readable in part, as the current state or, if its commit slot may be damaged, as the one before.
+  /// Returns a reader's outcome for `bytes`. Throws if the specification does not allow the outcome, or if anything
+  /// that is read differs from the state that the file verifies as. A file that does not verify may be readable in
+  /// part, as the current state or, if its commit slot may be damaged, as the one before.
   func outcome(of bytes: [UInt8], mayBeRecovered: Bool = false) throws -> Outcome {
     let environment = Self.environment(try Self.disk(bytes))
     let vault = Self.open(environment)

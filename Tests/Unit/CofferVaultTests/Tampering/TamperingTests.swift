@@ -3,8 +3,8 @@ import CofferVaultFormat
 import CofferTestSupport
 import Testing
 
-/// A vault's file with every simple kind of change: each is refused, or read as a state that was acknowledged
-/// and is reported as what it is. `COFFER_EXHAUSTIVE=1` tries every case instead of a sample.
+/// A vault's file with every simple kind of change: each is refused, or read as a state that was acknowledged and is
+/// reported as what it is. `COFFER_EXHAUSTIVE=1` tries every case instead of a sample.
 @Suite(.long) struct TamperingTests {
   private static let small: [TamperedVault.Shape] = [.tailOnly, .baseOnly, .baseAndTail, .twoGenerations]
 
@@ -76,8 +76,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Self.small) func everyInsertedOrRemovedByteIsDetected(_ shape: TamperedVault.Shape) throws
-  {
+  @Test(arguments: Self.small) func everyInsertedOrRemovedByteIsDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     for offset in stride(from: 0, to: whole.count, by: isExhaustive ? 1 : 53) {
@@ -196,8 +195,8 @@ import Testing
       do {
         let outcome = try vault.outcome(of: bytes, mayBeRecovered: true)
         guard case .state(let pin, let isRecovered) = outcome else { continue }
-        // Both older commit slots of the same file are an older authentic state. Only a process that read a
-        // later one detects it.
+        // Both older commit slots of the same file are an older authentic state. Only a process that read a later one
+        // detects it.
         let isOlder = choice & 0b0110 == 0b0110
         // If one slot does not fit the header, the other one counts.
         let isOfDonor = choice & 0b0001 != 0 && isRecovered

@@ -6,8 +6,8 @@ import CofferVault
 import Foundation
 import Testing
 
-/// The judgements of `Tests/Vectors/known_vaults.json`: a record of a place, a vault at the place, and the
-/// outcome that each reader must have.
+/// The judgements of `Tests/Vectors/known_vaults.json`: a record of a place, a vault at the place, and the outcome that
+/// each reader must have.
 @Suite struct KnownVaultVectorTests {
   struct File: Decodable {
     struct Judgement: Decodable {
