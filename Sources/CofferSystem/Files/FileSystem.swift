@@ -12,17 +12,12 @@ package protocol FileSystem: Sendable {
   /// a link that is refused: see ``FileSystemError/refusedLink``.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 
-  /// The absolute path, or `path` itself if that cannot be determined.
-  func absolute(_ path: String) -> String
-
   /// The status of the file that `path` leads to now. Follows every link, even those that ``locate(_:followingLink:)``
   /// refuses: use it only to compare with a file that was located. Throws `ENOENT` or `ENOTDIR` if there is none.
   func status(ofPath path: String) throws(FileSystemError) -> FileStatus
 }
 
 extension FileSystem {
-  package func absolute(_ path: String) -> String { path }
-
   package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
     try statusOfLocated(path)
   }

@@ -1,4 +1,3 @@
-internal import CofferCore
 internal import CLinux
 internal import Glibc
 internal import Synchronization
@@ -12,10 +11,6 @@ package struct LinuxFileSystem: FileSystem {
     return Location(
       directory: LinuxDirectory(place.directory), name: place.name, path: place.path,
       linkPath: place.linkPath)
-  }
-
-  package func absolute(_ path: String) -> String {
-    do throws(SecretError) { return try Path.absolute(path) } catch { return path }
   }
 
   package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {

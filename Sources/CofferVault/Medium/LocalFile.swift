@@ -15,15 +15,16 @@ final class LocalFile: MediumFile {
   var isReadableByOthers: Bool { facts.now.status.mode & 0o044 != 0 }
   var mustBeReplaced: Bool { facts.now.didFailSync }
 
-  /// `storage` is the open file at `location`, which the user named `fullPath`. Throws `.denied` if another user than this one
-  /// and root owns it or could change it.
+  /// Throws `.denied` if another user than this one and root owns the file or could change it.
   init(
-    _ storage: StorageFile, at location: StorageLocation, fullPath: String, isOpenForWriting: Bool,
-    _ facts: FileFacts, _ environment: VaultEnvironment
+    _ storage: StorageFile, at location: StorageLocation, isOpenForWriting: Bool, _ facts: FileFacts,
+    _ environment: VaultEnvironment
   ) throws(SecretError) {
     (self.storage, self.location, self.facts, self.environment) = (storage, location, facts, environment)
     let status = facts.now.status
     isWritable = isOpenForWriting && status.owner == environment.user
+    // From the root on, because the working directory may change.
+    let fullPath = LocalMedium.absolute(location.path)
     var names = [fullPath]
     // By bytes: Swift compares texts by what is seen.
     for name in [location.linkPath, location.resolvedPath]
@@ -41,10 +42,22 @@ final class LocalFile: MediumFile {
   func size() throws(SecretError) -> Int { try storage.status().size }
 
   func isCurrent() throws(SecretError) -> Bool {
-    guard let now = try location.statusOfPath(), now.isSameFile(as: facts.now.status) else { return false }
+    guard let now = try statusOfPath(), now.isSameFile(as: facts.now.status) else { return false }
     facts.change { $0.status = now }
     try requireTrustworthy(now)
     return true
+  }
+
+  /// The status of the file that the path leads to now, which may be in another directory, or `nil` if there is none.
+  private func statusOfPath() throws(SecretError) -> FileStatus? {
+    do throws(FileSystemError) {
+      return try uninterrupted { () throws(FileSystemError) in
+        try environment.fileSystem.status(ofPath: names[0])
+      }
+    } catch {
+      if [ENOENT, ENOTDIR].contains(error.number) { return nil }
+      throw .io(error, "open", path: path)
+    }
   }
 
   // MARK: Rights
@@ -79,7 +92,6 @@ final class LocalFile: MediumFile {
 
   func unlock() throws(SecretError) { try storage.unlock() }
 
-  /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`.
   func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? {
     let path = location.resolvedPath + ".leases"
     do throws(FileSystemError) { return try ByteLock.tryLock(path, offset: number) } catch {
@@ -164,7 +176,6 @@ final class LocalDraft: MediumDraft {
 
   /// The number of bytes that are read or written at once: 1 MiB.
   static let pieceLength = 1 << 20
-  /// The largest part of a change in bytes: 4 GiB.
   private static let maximumAppendix = 4 << 30
 
   /// Creates the file under a temporary name, after those that interrupted processes left are removed.

@@ -7,13 +7,11 @@ internal import Synchronization
 package final class LocalMedium: VaultMedium {
   package let path: String
   private let environment: VaultEnvironment
-  /// The path from the root on when this object was made: the working directory may change.
-  private let fullPath: String
   /// What is known of the file that was opened last.
   private let facts = Mutex<FileFacts?>(nil)
 
   package init(path: String, environment: VaultEnvironment) {
-    (self.path, self.environment, fullPath) = (path, environment, Self.absolute(path))
+    (self.path, self.environment) = (path, environment)
   }
 
   package func open() throws(SecretError) -> any MediumFile {
@@ -31,8 +29,7 @@ package final class LocalMedium: VaultMedium {
       facts = new
       return new
     }
-    return try LocalFile(
-      storage, at: location, fullPath: fullPath, isOpenForWriting: isOpenForWriting, facts, environment)
+    return try LocalFile(storage, at: location, isOpenForWriting: isOpenForWriting, facts, environment)
   }
 
   private func newLocation() throws(SecretError) -> StorageLocation {

@@ -30,18 +30,14 @@ final class MediumWatcher: Sendable {
   /// returns.
   func adjust(isWanted: () -> Bool, look: @escaping @Sendable (_ sawEvent: Bool) -> Void) {
     // Outside the lock, because releasing a watch can release what its handler has captured.
-    var released: [Any?] = []
-    state.withLock { state in
+    let released = state.withLock { state -> [(any Sendable)?] in
       let isWanted = isWanted()
-      if isWanted == state.isStarted { return }
+      if isWanted == state.isStarted { return [] }
+      let former: [(any Sendable)?] = [state.directory, state.period]
       state.isStarted = isWanted
-      if isWanted {
-        state.directory = watchDirectory(look)
-        state.period = watchPeriod(look)
-      } else {
-        released = [state.directory, state.period]
-        (state.directory, state.period) = (nil, nil)
-      }
+      state.directory = isWanted ? watchDirectory(look) : nil
+      state.period = isWanted ? watchPeriod(look) : nil
+      return former
     }
     withExtendedLifetime(released) {}
   }

@@ -54,7 +54,6 @@ struct StorageFile: Sendable {
     return bytes
   }
 
-  /// Writes all of `bytes` at `offset`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
     try perform("write", path: path) { () throws(FileSystemError) in
       try file.writeAll(bytes.span, at: offset)
@@ -69,10 +68,8 @@ struct StorageFile: Sendable {
     try perform("write", path: path) { () throws(FileSystemError) in try file.setMode(mode) }
   }
 
-  /// Waits until the file's data is on the disk.
   func synchronizeData() throws(SecretError) { try perform("write", path: path, file.synchronizeData) }
 
-  /// Takes the advisory lock. Returns `false` if another process or another open file has it.
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool {
     try perform("lock", path: path) { () throws(FileSystemError) in try file.tryLock(exclusive: exclusive) }
   }
@@ -83,18 +80,15 @@ struct StorageFile: Sendable {
 /// The place of a vault: a name in an open directory.
 struct StorageLocation: Sendable {
   private let location: Location
-  private let fileSystem: any FileSystem
   /// The path as the user gave it, for messages.
   let path: String
-  /// The path from the root on, because the working directory may change.
-  private let fullPath: String
 
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of
   /// an error.
   init(
     _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {
-    (self.path, self.fileSystem, fullPath) = (path, fileSystem, fileSystem.absolute(path))
+    self.path = path
     location = try perform(action, path: path) { () throws(FileSystemError) in
       try fileSystem.locate(path, followingLink: followingLink)
     }
@@ -103,17 +97,12 @@ struct StorageLocation: Sendable {
   /// The location of another name in the same open directory, with the same path for messages.
   init(named name: String, beside other: StorageLocation, path: String) {
     self.path = path
-    (fileSystem, fullPath) = (other.fileSystem, other.fullPath)
     location = Location(
       directory: other.location.directory, name: Path.sibling(of: other.location.name, name),
       path: Path.sibling(of: other.location.path, name))
   }
 
-  /// The name in its directory.
-  var name: String { location.name }
-  /// The path without links.
   var resolvedPath: String { location.path }
-  /// The path without links in its directory.
   var linkPath: String { location.linkPath }
 
   /// Opens the file for writing, or for reading only if the system does not permit writing.
@@ -130,33 +119,16 @@ struct StorageLocation: Sendable {
     return (StorageFile(file, path: path), isWritable)
   }
 
-  /// The status of the file that has the name now.
-  func status() throws(SecretError) -> FileStatus {
-    do throws(FileSystemError) { return try location.directory.status(of: name) } catch {
-      throw .io(error, "open", path: path)
-    }
-  }
-
-  /// The status of the file that the path leads to now, which may be in another directory, or `nil` if there is none.
-  func statusOfPath() throws(SecretError) -> FileStatus? {
-    do throws(FileSystemError) {
-      return try uninterrupted { () throws(FileSystemError) in try fileSystem.status(ofPath: fullPath) }
-    } catch {
-      if [ENOENT, ENOTDIR].contains(error.number) { return nil }
-      throw .io(error, "open", path: path)
-    }
-  }
-
-  /// The status of the directory.
-  func directoryStatus() throws(SecretError) -> FileStatus {
+  /// The status of the file that has the name now, or of another one in the directory, which is `.` itself.
+  func status(of other: String? = nil) throws(SecretError) -> FileStatus {
     try perform("open", path: path) { () throws(FileSystemError) in
-      try location.directory.status(of: ".")
+      try location.directory.status(of: other ?? location.name)
     }
   }
 
   /// Throws `.alreadyExists` if there is anything with the name.
   func requireVacant() throws(SecretError) {
-    do throws(FileSystemError) { _ = try location.directory.status(of: name) } catch {
+    do throws(FileSystemError) { _ = try location.directory.status(of: location.name) } catch {
       if error.number == ENOENT { return }
       throw .io(error, "make", path: path)
     }
@@ -168,7 +140,7 @@ struct StorageLocation: Sendable {
   /// Creates a locked file that ``put(_:replacing:)`` moves here.
   func createNew(_ randomness: any Randomness) throws(SecretError) -> NewFile {
     try perform("write", path: path) { () throws(FileSystemError) in
-      try NewFile(for: name, in: location.directory) {
+      try NewFile(for: location.name, in: location.directory) {
         randomness.array(8).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
       }
     }
@@ -176,7 +148,7 @@ struct StorageLocation: Sendable {
 
   /// Removes what interrupted processes of `user` left of new files.
   func removeAbandoned(of user: UInt32) {
-    NewFile.removeAbandoned(for: name, in: location.directory, user: user)
+    NewFile.removeAbandoned(for: location.name, in: location.directory, user: user)
   }
 
   /// Waits until the file is on the disk, and moves it here. Throws `.alreadyExists` without `replacing` if the name is
@@ -189,18 +161,16 @@ struct StorageLocation: Sendable {
 
   /// Removes the file. A failure is not an error: the file is sealed like every other.
   func remove() {
-    do throws(FileSystemError) { try location.directory.remove(name) } catch {}
+    do throws(FileSystemError) { try location.directory.remove(location.name) } catch {}
   }
 
-  /// Waits until the entries of the directory are on the disk.
   func synchronize() throws(SecretError) {
     try perform("write", path: path, location.directory.synchronize)
   }
 
-  /// Calls `onChange` after each change of the file, until the result is released.
   func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch {
     try perform("watch", path: path) { () throws(FileSystemError) in
-      try location.directory.watch(name, onChange)
+      try location.directory.watch(location.name, onChange)
     }
   }
 }

@@ -3,20 +3,19 @@ internal import CofferSystem
 internal import Glibc
 
 /// The directory of the known-vault records.
-struct KnownVaultDirectory {
-  let path: String
-  let environment: VaultEnvironment
-
-  /// The directory, opened for the records about the vault at `vault`. Returns `nil` if there is no such directory. Throws
-  /// `.unverifiable` if it cannot be opened, or if another user can write to it.
-  func open(about vault: String) throws(SecretError) -> StorageLocation? {
+enum KnownVaultDirectory {
+  /// Opens the directory at `path` for the records about the vault at `vault`. Returns `nil` if there is no such directory.
+  /// Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
+  static func open(
+    _ path: String, about vault: String, _ environment: VaultEnvironment
+  ) throws(SecretError) -> StorageLocation? {
     func open() throws(SecretError) -> (StorageLocation, FileStatus) {
       let location = try StorageLocation("\(path)/any", in: environment.fileSystem, followingLink: false)
-      return (location, try location.directoryStatus())
+      return (location, try location.status(of: "."))
     }
     let (location, status): (StorageLocation, FileStatus)
     do throws(SecretError) { (location, status) = try open() } catch {
-      if error.code == .vaultNotFound, isAbsent { return nil }
+      if error.code == .vaultNotFound, isAbsent(path, environment.fileSystem) { return nil }
       // Another process may have made the directory after the first attempt.
       do throws(SecretError) { (location, status) = try open() } catch {
         if let unread = SecretError.unread(error, vault: vault, path) { throw unread }
@@ -33,21 +32,17 @@ struct KnownVaultDirectory {
   }
 
   /// Whether nothing has the directory's name, and no link that leads nowhere is above it.
-  private var isAbsent: Bool {
-    var path = path
-    while true {
-      var isLocated = false
-      do throws(FileSystemError) {
-        let location = try environment.fileSystem.locate(path, followingLink: false)
-        isLocated = true
-        _ = try location.directory.status(of: location.name)
-        return false
-      } catch {
-        guard error.number == ENOENT else { return false }
-      }
-      let parent = Path.parent(of: path)
-      if isLocated || parent == path { return isLocated }
-      path = parent
+  private static func isAbsent(_ path: String, _ fileSystem: any FileSystem) -> Bool {
+    var isLocated = false
+    do throws(FileSystemError) {
+      let location = try fileSystem.locate(path, followingLink: false)
+      isLocated = true
+      _ = try location.directory.status(of: location.name)
+      return false
+    } catch {
+      guard error.number == ENOENT else { return false }
     }
+    let parent = Path.parent(of: path)
+    return isLocated || parent != path && isAbsent(parent, fileSystem)
   }
 }

@@ -56,9 +56,9 @@ struct KnownVaultFile {
   /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
   /// lock.
   func load() throws(SecretError) -> Slots? {
-    guard let (file, status) = try open() else { return nil }
+    guard let opened = try open() else { return nil }
     do throws(SecretError) {
-      let slots = try slots(of: file, status)
+      let slots = try slots(of: opened)
       if !slots.isHalfDamaged { return slots }
     } catch {
       // Reading again decides.
@@ -68,25 +68,23 @@ struct KnownVaultFile {
     } catch {
       // Without the lock, the file that was open decides.
     }
-    return try slots(of: file, status)
+    return try slots(of: opened)
   }
 
-  func slots(of locked: Locked) throws(SecretError) -> Slots { try slots(of: locked.file, locked.status) }
-
-  /// The record's file, locked for a change.
-  struct Locked {
+  /// The record's file, open.
+  struct Opened {
     fileprivate let file: StorageFile
     fileprivate let status: FileStatus
   }
 
   /// Locks the file, or returns `nil` if there is none. Throws `.timedOut` if other processes keep it locked for `timeout`.
-  func lock(exclusive: Bool = true, timeout: Duration = Self.lockTime) throws(SecretError) -> Locked? {
+  func lock(exclusive: Bool = true, timeout: Duration = Self.lockTime) throws(SecretError) -> Opened? {
     let attempts = Int(timeout / Self.lockPause)
     for attempt in 0...attempts {
-      guard let (file, status) = try open() else { return nil }
-      if try file.tryLock(exclusive: exclusive) {
+      guard let opened = try open() else { return nil }
+      if try opened.file.tryLock(exclusive: exclusive) {
         let now = try location.status()
-        if now.isSameFile(as: status) { return Locked(file: file, status: now) }
+        if now.isSameFile(as: opened.status) { return Opened(file: opened.file, status: now) }
       }
       if attempt < attempts { environment.sleep(Self.lockPause) }
     }
@@ -96,7 +94,7 @@ struct KnownVaultFile {
   }
 
   /// Opens the file, or returns `nil` if there is none.
-  private func open() throws(SecretError) -> (StorageFile, FileStatus)? {
+  private func open() throws(SecretError) -> Opened? {
     let (file, status): (StorageFile, FileStatus)
     do throws(SecretError) {
       file = try location.open().file
@@ -111,7 +109,7 @@ struct KnownVaultFile {
     guard status.isRegular, status.owner == environment.user, status.mode & 0o077 == 0 else {
       throw .unverifiable(path: path, "its record is not a private file of this user")
     }
-    return (file, status)
+    return Opened(file: file, status: status)
   }
 
   /// Whether there is nothing with the name, not even a link.
@@ -134,26 +132,23 @@ struct KnownVaultFile {
 
     /// `nil` if neither slot is valid.
     init?(_ first: SeenState?, _ second: SeenState?, path: String) {
-      self.path = path
-      switch (first, second) {
-      case (let first?, let second?):
-        let isFirst = first.record.checkpoint.sequence >= second.record.checkpoint.sequence
-        (newestIndex, newest, other) = isFirst ? (0, first, second) : (1, second, first)
-      case (let first?, nil): (newestIndex, newest, other) = (0, first, nil)
-      case (nil, let second?): (newestIndex, newest, other) = (1, second, nil)
-      case (nil, nil): return nil
-      }
+      let sequences = [first, second].map { $0?.record.checkpoint.sequence ?? -1 }
+      newestIndex = sequences[0] >= sequences[1] ? 0 : 1
+      let (newest, other) = newestIndex == 0 ? (first, second) : (second, first)
+      guard let newest else { return nil }
+      (self.newest, self.other, self.path) = (newest, other, path)
     }
 
     var isHalfDamaged: Bool { other == nil }
   }
 
   /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is about something else.
-  private func slots(of file: StorageFile, _ status: FileStatus) throws(SecretError) -> Slots {
+  func slots(of opened: Opened) throws(SecretError) -> Slots {
     let length = KnownVaultRecord.slotLength
     let bytes: [UInt8]
     do throws(SecretError) {
-      bytes = status.size <= Self.maximumSize ? try file.read(status.size, at: 0) : []
+      let size = opened.status.size
+      bytes = size <= Self.maximumSize ? try opened.file.read(size, at: 0) : []
     } catch {
       throw .unread(error, vault: path, location.resolvedPath)
         ?? .unverifiable(path: path, "its record cannot be read")
@@ -215,7 +210,7 @@ struct KnownVaultFile {
   ///
   /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no record.
   func record(
-    later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Locked?,
+    later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Opened?,
     judge: (Slots) throws(SecretError) -> Void
   ) throws(SecretError) -> Bool {
     var locked = locked
@@ -228,15 +223,12 @@ struct KnownVaultFile {
     (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
     // What says that a key was removed is on the disk before the removal is acknowledged.
-    if known.masterCommitment != record.masterCommitment
+    let contradicts =
+      known.masterCommitment != record.masterCommitment
       || known.policy != .strict && new <= old && record != known
-    {
-      try make(record, keys, replacing: true)
-      return true
-    }
-    guard new > old || (new == old && slots.other == nil) else { return true }
+    guard contradicts || new > old || (new == old && slots.other == nil) else { return true }
     // The other name may be that of a backup.
-    if locked.status.links > 1 || subject.isVault {
+    if contradicts || locked.status.links > 1 || subject.isVault {
       try make(record, keys, replacing: true)
       return true
     }

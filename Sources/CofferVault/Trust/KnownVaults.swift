@@ -9,23 +9,16 @@ internal import CofferVaultFormat
 /// resolved. A link or a renamed directory therefore cannot put an older copy in the vault's place. The first use of a path
 /// is trusted. One more record has the vault's master key, so that a copy that a removed key opens is refused at other paths.
 struct KnownVaults {
+  private let options: VaultOptions
   private let environment: VaultEnvironment
-  /// The directory of the records. `nil`: only the memory of this process is compared with the vault.
-  private let directory: KnownVaultDirectory?
-  private let firstUsePolicy: KnownVaultRecord.Policy
-  private let isBackup: Bool
-  private let pinTexts: [String]
-  /// The pins, once they were parsed.
   private var parsedPins: VaultPins?
   /// What this process has accepted is in it.
   private let shared: SharedSnapshot
   private var paths: [String] = []
-  /// The records of the paths.
   private var pathRecords: [KnownVaultFile] = []
-  /// The record of the vault.
   private var vaultRecord: KnownVaultFile?
   /// The records that are locked during a change of the master key.
-  private var locked: [KnownVaultFile.Subject: KnownVaultFile.Locked] = [:]
+  private var locked: [KnownVaultFile.Subject: KnownVaultFile.Opened] = [:]
   /// The state that was recorded last, or `nil` if that failed, and the time of the last attempt.
   private var recorded: (checkpoint: Checkpoint?, time: Duration)?
   /// The states that other programs write are recorded at most once in this time: it needs barriers.
@@ -34,9 +27,7 @@ struct KnownVaults {
   private(set) var isFirstUse = false
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
-  /// Whether a record could not be written.
   private(set) var isUnrecorded = false
-  /// What the vault was compared with when it was opened.
   private(set) var compared = VaultComparison.nothing
   /// Whether there are pins, and none of them is for a path of the vault.
   private(set) var ignoresPins = false
@@ -44,15 +35,13 @@ struct KnownVaults {
   private(set) var otherPath: String?
 
   init(options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
-    self.shared = shared
-    directory =
-      options.isBackup
-      ? nil : options.knownVaultsDirectory.map { KnownVaultDirectory(path: $0, environment: environment) }
-    isBackup = options.isBackup
-    firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
-    self.environment = environment
-    pinTexts = options.isBackup ? [] : options.pins
+    (self.options, self.environment, self.shared) = (options, environment, shared)
   }
+
+  /// The directory of the records. `nil`: only the memory of this process is compared with the vault.
+  private var directory: String? { options.isBackup ? nil : options.knownVaultsDirectory }
+  private var pinTexts: [String] { options.isBackup ? [] : options.pins }
+  private var firstUsePolicy: KnownVaultRecord.Policy { (options.firstUsePolicy ?? .strict).recorded }
 
   // MARK: Checking
 
@@ -82,17 +71,14 @@ struct KnownVaults {
     return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
-  /// What a judgement has found.
-  private typealias Judgement = (
-    pins: VaultPins, known: [KnownVaultFile.Slots?], isDetached: Bool, vault: KnownVaultFile.Slots?
-  )
-
   /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
   /// `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or `.untrusted`.
   ///
   /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
   /// recorded a later state.
-  private mutating func judge(_ opened: VaultSnapshot) throws(SecretError) -> Judgement {
+  private mutating func judge(
+    _ opened: VaultSnapshot
+  ) throws(SecretError) -> (VaultPins, [KnownVaultFile.Slots?], isDetached: Bool, KnownVaultFile.Slots?) {
     let pins = try requirePins(of: opened.file)
     _ = try pins.areShown(by: opened)
     let accepted = shared.accepted
@@ -108,8 +94,10 @@ struct KnownVaults {
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
     let isVouchedFor = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
-    guard isVouchedFor || isBackup || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
-    else { throw .untrusted(path: opened.file.path, opened.keys.origin) }
+    let wasSeen = accepted != nil || known.contains { $0 != nil }
+    guard isVouchedFor || options.isBackup || !pins.isEmpty || wasSeen else {
+      throw .untrusted(path: opened.file.path, opened.keys.origin)
+    }
     return (pins, known, isDetached, vault)
   }
 
@@ -264,11 +252,11 @@ struct KnownVaults {
     // Another process may have recorded another key while a person was asked.
     if !record.isDetached && !knowsOtherKey { try requireKey(of: opened) }
     if let directory, pathRecords.isEmpty {
-      throw .undecided(.io, vault: opened.file.path, directory: directory.path)
+      throw .undecided(.io, vault: opened.file.path, directory: directory)
     }
     for file in records(record.isDetached) {
       do throws(SecretError) { try file.make(record, opened.keys, replacing: true) } catch {
-        throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? file.path)
+        throw .undecided(error.code, vault: opened.file.path, directory: directory ?? file.path)
       }
     }
     shared.publish(opened, SeenState(record, opened.keys))
@@ -370,7 +358,9 @@ struct KnownVaults {
     if self.paths == paths, directory == nil || vaultRecord?.subject == vault { return }
     self.paths = paths
     (pathRecords, vaultRecord) = ([], nil)
-    guard let directory, let opened = try directory.open(about: file.path) else { return }
+    guard let directory,
+      let opened = try KnownVaultDirectory.open(directory, about: file.path, environment)
+    else { return }
     func record(_ subject: KnownVaultFile.Subject, _ path: String) -> KnownVaultFile {
       KnownVaultFile(about: subject, of: path, in: opened, environment: environment)
     }
@@ -382,9 +372,7 @@ struct KnownVaults {
 extension KnownVaultRecord {
   /// Whether both records name one state, whatever their policies and scopes.
   fileprivate func isSameState(as other: Self) -> Bool {
-    var other = other
-    (other.policy, other.isDetached) = (policy, isDetached)
-    return self == other
+    vault == other.vault && masterCommitment == other.masterCommitment && checkpoint == other.checkpoint
   }
 }
 

@@ -22,7 +22,6 @@ final class SharedSnapshot: Sendable {
 
   /// The newest state of the open file, or `nil` if no file is open.
   var current: VaultSnapshot? { state.withLock { $0.snapshot } }
-  /// The newest state that was accepted.
   var accepted: SeenState? { state.withLock { $0.accepted } }
   /// Whether the session should tell observers or record what was read.
   var hasNews: Bool { state.withLock { $0.mayBeUnrecorded || !$0.changes.isEmpty } }

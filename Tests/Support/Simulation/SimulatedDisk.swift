@@ -193,6 +193,13 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     Location(directory: SimulatedDirectory(disk: self), name: path, path: path)
   }
 
+  /// A file that was not named from the root on is in the working directory, wherever that is.
+  package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
+    let names = withState { $0.entries.keys.filter { "/\(path)".hasSuffix("/\($0)") } }
+    let name = names.max { $0.utf8.count < $1.utf8.count }
+    return try SimulatedDirectory(disk: self).status(of: name ?? path)
+  }
+
   /// Counts a call and runs it, unless the power is off or the call fails. `body` receives the largest number of bytes
   /// that it may transfer.
   func call<R>(
