@@ -88,8 +88,7 @@ extension VaultBackend {
   /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
   public func rekey() throws(SecretError) { try rekey(opened: nil) }
 
-  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlots(ids:opened:)``, which throws the same errors.
+  /// The same with what ``openKeySlots(with:adding:)`` has returned.
   package func rekey(opened: OpenedKeySlots?) throws(SecretError) {
     try removeKeySlots(ids: [], opened: opened)
   }

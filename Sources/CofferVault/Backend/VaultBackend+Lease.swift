@@ -10,8 +10,7 @@ extension VaultBackend {
   /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the vault.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let (file, number) = try read { vault throws(SecretError) in
-      var id: [UInt8] = []
-      vault.lookupID(identifier).append(to: &id)
+      let id = encode(vault.lookupID(identifier))
       // 62 bits, because the end of the range of a lock must be a valid offset too.
       return (vault.file.storage, Int64(id.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } >> 2))
     }

@@ -167,9 +167,7 @@ public final class VaultBackend: SecretBackend {
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try read { vault throws(SecretError) in
-      try vault.find(identifier)?.record.item()
-    }
+    try read { vault throws(SecretError) in try vault.find(identifier)?.record.item() }
   }
 
   public func transaction<R, E: Error>(
@@ -255,9 +253,7 @@ public final class VaultBackend: SecretBackend {
   /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if one
   /// is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
-    try withSession { session throws(SecretError) in
-      try session.verify(unlocking)
-    }
+    try withSession { session throws(SecretError) in try session.verify(unlocking) }
   }
 
   /// Rewrites the file without the versions that are beyond the history limit. Changes do this automatically when enough
@@ -285,9 +281,12 @@ public final class VaultBackend: SecretBackend {
   package func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil, knowsOtherKey: Bool = true
   ) throws(SecretError) -> String {
-    let pins = try VaultPins(pin.map { [$0] } ?? [])
-    return try withSession { session throws(SecretError) in
-      try session.trust(policy?.recorded, pins, isDetached: onlyHere, knowsOtherKey: knowsOtherKey, unlocking)
+    try withSession { session throws(SecretError) in
+      try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
+        try known.trustAndPublish(
+          vault, policy?.recorded, isDetached: onlyHere, knowsOtherKey: knowsOtherKey)
+        return VaultPin(vault).description
+      }
     }
   }
 
@@ -295,8 +294,11 @@ public final class VaultBackend: SecretBackend {
   /// one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state of `pin`, and an
   /// error of the vault.
   package func unconfirmed(pin: String? = nil) throws(SecretError) -> UnconfirmedVault {
-    let pins = try VaultPins(pin.map { [$0] } ?? [])
-    return try withSession { session throws(SecretError) in try session.unconfirmed(pins, unlocking) }
+    try withSession { session throws(SecretError) in
+      try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
+        try known.unconfirmed(vault)
+      }
+    }
   }
 
   /// Whether the file of this vault is the one of `other`.
@@ -355,8 +357,8 @@ public final class VaultBackend: SecretBackend {
   /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
   public func description() throws(SecretError) -> VaultDescription {
     // Another thread's call may wait for a person.
-    if let description = try lock.withLockIfFree({ () throws(SecretError) in try session.description() }) {
-      return description
+    if let file = try lock.withLockIfFree({ () throws(SecretError) in try session.openFile() }) {
+      return file.description
     }
     return try VaultFile(medium.open()).description
   }

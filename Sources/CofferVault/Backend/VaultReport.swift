@@ -29,7 +29,6 @@ public struct VaultReport: Hashable, Sendable {
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   package let isRecovered: Bool
 
-  /// Reads and authenticates the whole file.
   init(verifying open: VaultSnapshot, compared: VaultComparison, showsPins: Bool, now: Date)
     throws(SecretError)
   {

@@ -3,8 +3,7 @@ internal import CofferVaultFormat
 
 extension VaultSession {
   /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
-  /// one's. With `opened`, changes the master key in the same step. Throws `.alreadyExists` if the credential opens another
-  /// slot.
+  /// one's. With `opened`, changes the master key in the same step.
   func addKeySlot(
     _ credential: VaultCredential, label: String?, replacing replacedID: String? = nil,
     _ unlocking: Unlocking, rekeying opened: OpenedKeySlots? = nil
@@ -46,7 +45,6 @@ extension VaultSession {
     return VaultKeySlot(slot, at: 0)
   }
 
-  /// Adds slots for those of `recipients` that have none, in one step. Returns the new slots.
   func addKeySlots(
     for recipients: [VaultRecipient], label: String, _ unlocking: Unlocking
   ) throws(SecretError) -> [VaultKeySlot] {
@@ -71,11 +69,9 @@ extension VaultSession {
     without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking
   ) throws(SecretError) {
     let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
-    let removed = try Set(
-      removedIDs.sorted().map { id throws(SecretError) in
-        try Self.index(of: id, in: file.header.slots)
-      })
-    let staying = file.header.slots.indices.filter { !removed.contains($0) }.map { file.header.slots[$0] }
+    for id in removedIDs.sorted() { _ = try Self.index(of: id, in: file.header.slots) }
+    let staying = file.header.slots.enumerated()
+      .filter { !removedIDs.contains(VaultKeySlot($1, at: $0).id) }.map(\.element)
     guard !staying.isEmpty else {
       throw SecretError(
         .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")

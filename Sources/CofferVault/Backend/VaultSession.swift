@@ -20,7 +20,6 @@ final class VaultSession {
   private var storage: (any MediumFile)?
   /// After a failed rewrite of the file with that id: the tail's replay length from which the next rewrite is tried.
   private var nextRewrite: (fileID: Bytes16, replayLength: Int)?
-  /// The notices of the last use of the vault.
   private(set) var notices: Set<VaultNotice>?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
@@ -84,32 +83,25 @@ final class VaultSession {
         knownVaults.recordRead(snapshot, isUrgent: false)
         return snapshot
       }
+      shared.close()
+      let previous = shared.accepted?.record.checkpoint
+      let opened = try open(openFile(), unlocking)
+      if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
+      return opened
     } catch {
-      close()
-      throw error
-    }
-    shared.close()
-    let previous = shared.accepted?.record.checkpoint
-    let opened: VaultSnapshot
-    do throws(SecretError) { opened = try open(openFile(), unlocking) } catch {
       // The descriptor may be one that fails from now on.
       close()
       throw error
     }
-    if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
-    return opened
   }
 
   /// Returns the file that is at the vault's place now.
-  private func openFile() throws(SecretError) -> VaultFile {
+  func openFile() throws(SecretError) -> VaultFile {
     if let storage, try storage.isCurrent() { return try VaultFile(storage) }
     let opened = try medium.open()
     storage = opened
     return try VaultFile(opened)
   }
-
-  /// What can be read of the vault without its keys.
-  func description() throws(SecretError) -> VaultDescription { try openFile().description }
 
   /// Whether records are about the vault at its place: see ``VaultBackend/isKnown()``.
   func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
@@ -158,35 +150,19 @@ final class VaultSession {
     keys = nil
   }
 
-  /// Runs `body` on the vault as it is now, if `pins` accept it, whatever was accepted before, while no process writes.
-  private func readUnconfirmed<R>(
-    _ unlocking: Unlocking, _ pins: VaultPins, _ body: (VaultSnapshot) throws(SecretError) -> R
+  /// Runs `body` on the vault as it is now, if `pin` accepts it, whatever was accepted before, while no process writes.
+  func readUnconfirmed<R>(
+    _ unlocking: Unlocking, pin: String?,
+    _ body: (inout KnownVaults, VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
+    let pins = try VaultPins(pin.map { [$0] } ?? [])
+    return try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       keys = (file.header.vaultID, opened.keys)
       try pins.requireIdentity(file)
       _ = try pins.areShown(by: opened)
-      return try body(opened)
+      return try body(&knownVaults, opened)
     }
-  }
-
-  /// Accepts the vault as it is now, if `pins` do, whatever was accepted before. Returns its pin.
-  func trust(
-    _ policy: KnownVaultRecord.Policy?, _ pins: VaultPins, isDetached: Bool?, knowsOtherKey: Bool,
-    _ unlocking: Unlocking
-  ) throws(SecretError) -> String {
-    try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in
-      try knownVaults.trustAndPublish(opened, policy, isDetached: isDetached, knowsOtherKey: knowsOtherKey)
-      return VaultPin(opened).description
-    }
-  }
-
-  /// The vault as it is now, if `pins` accept it, whatever was accepted before: see ``VaultBackend/unconfirmed(pin:)``.
-  func unconfirmed(
-    _ pins: VaultPins, _ unlocking: Unlocking
-  ) throws(SecretError) -> UnconfirmedVault {
-    try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in try knownVaults.unconfirmed(opened) }
   }
 
   /// Reads and authenticates the whole vault while no other process writes.
@@ -222,7 +198,7 @@ final class VaultSession {
     var found = opened ?? OpenedKeySlots()
     let file: VaultFile
     if keys != nil {
-      let vault = try read(unlocking) { vault in vault }
+      let vault = try read(unlocking) { $0 }
       (file, found.vaultKeys) = (vault.file, vault.keys)
     } else {
       file = try openFile()
@@ -242,11 +218,11 @@ final class VaultSession {
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> (R, Publication)
   ) throws(SecretError) -> R {
     try withLock(exclusive: true) { () throws(SecretError) in
-      var vault = try read(unlocking) { vault throws(SecretError) in vault }
+      var vault = try read(unlocking) { $0 }
       if !vault.file.storage.isWritable {
         // The file may have become writable since it was opened.
         close()
-        vault = try read(unlocking) { vault throws(SecretError) in vault }
+        vault = try read(unlocking) { $0 }
       }
       try vault.file.prepareForChange(allowingReaders: chain.options.isInWorkTree)
       return vault.file

@@ -51,7 +51,8 @@ package struct CredentialChain: Sendable {
   /// it opens to `opened`.
   ///
   /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other error
-  /// ends the search, except as ``credential(from:for:after:_:_:)`` says.
+  /// ends the search, except that of a source without a prompt, such as that of a lost key file, if every slot is to be
+  /// opened: it only leaves its slots closed.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope
@@ -67,25 +68,19 @@ package struct CredentialChain: Sendable {
         }
       }
       for failures in 0..<source.attempts {
-        guard let credential = try credential(from: source, for: description, after: failures, scope, &opened)
-        else { break }
+        let credential: VaultCredential?
+        do throws(SecretError) {
+          credential = try source.credential(for: description, after: failures)
+        } catch {
+          if scope == .vault || source.mayPrompt { throw error }
+          opened.failure = opened.failure ?? error
+          break
+        }
+        guard let credential else { break }
         if failures == 0 && credential.kind != .masterKey { opened.tried.append(source.name) }
         try add(credential, &opened, of: file, scope)
         if opened.vaultKeys != nil || !opened.refusals.isEmpty { break }
       }
-    }
-  }
-
-  /// Asks a source. If every slot is to be opened, the error of a source without a prompt, such as that of a lost key file,
-  /// only leaves its slots closed.
-  private func credential(
-    from source: VaultCredentialSource, for vault: VaultDescription, after failures: Int, _ scope: Scope,
-    _ opened: inout OpenedKeySlots
-  ) throws(SecretError) -> VaultCredential? {
-    do throws(SecretError) { return try source.credential(for: vault, after: failures) } catch {
-      if scope == .vault || source.mayPrompt { throw error }
-      opened.failure = opened.failure ?? error
-      return nil
     }
   }
 
@@ -129,9 +124,8 @@ package struct CredentialChain: Sendable {
 
   // MARK: Unlocking
 
-  /// Returns the keys of the vault from the first source whose credential opens a slot.
-  ///
-  /// Throws what ``requireKeys(_:of:)`` throws, and what a source throws.
+  /// Returns the keys of the vault from the first source whose credential opens a slot. Throws what
+  /// ``requireKeys(_:of:)`` and a source throw.
   package func unlock(_ file: VaultFile, _ unlocking: Unlocking = .withPrompts) throws(SecretError)
     -> DerivedKeys
   {

@@ -42,7 +42,7 @@ extension KeySlotParameters {
       }
       return SlotKey(secret)
     case .recipient(let recipient, let share, let isHybrid):
-      guard let identity = credential.identity(of: recipient) else {
+      guard let identity = credential.identities.first(where: { $0.recipient?.key[...] == recipient }) else {
         // Without X-Wing it is not known which recipient a post-quantum identity has.
         if isHybrid && credential.identities.contains(where: { $0.recipient == nil }) { throw .noXWing }
         return nil

@@ -8,7 +8,6 @@ internal import CofferVaultFormat
 package struct OpenedKeySlots: Sendable {
   /// The keys by the headers of their slots.
   private var keys: [[UInt8]: SlotKey] = [:]
-  /// The ids of the slots.
   package private(set) var ids: Set<String> = []
   /// The keys of the vault, if a credential has opened it.
   var vaultKeys: DerivedKeys?

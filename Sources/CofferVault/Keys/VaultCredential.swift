@@ -98,9 +98,4 @@ extension VaultCredential {
       return recipient
     }
   }
-
-  /// The identity of the recipient with the public key `recipient`, or `nil`.
-  func identity(of recipient: ArraySlice<UInt8>) -> VaultIdentity? {
-    identities.first { $0.recipient?.key[...] == recipient }
-  }
 }

@@ -87,7 +87,6 @@ public struct VaultIdentity: Sendable {
   /// Whether the libsodium at hand, 1.0.22 or later, has post-quantum recipients.
   package static var supportsPostQuantum: Bool { Sodium.hasXWing }
 
-  /// The length of an identity in bytes.
   private static let length = 32
   private static let (prefix, hybridPrefix) = ("AGE-SECRET-KEY-", "AGE-SECRET-KEY-PQ-")
 

@@ -56,7 +56,7 @@ package final class VaultSnapshot: Sendable {
   }
 
   /// The state after `former` that `slots` names, in the same file.
-  private init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
+  init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
     (file, keys, base) = (former.file, former.keys, former.base)
     (blocks, nodes, lookupKey) = (former.blocks, former.nodes, former.lookupKey)
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
@@ -103,13 +103,6 @@ package final class VaultSnapshot: Sendable {
     return (VaultSnapshot(after: self, new, tail), changed)
   }
 
-  /// The state after a commit that this process has just made. `pages` are the commit slots as written.
-  func committed(_ state: CommitState, pages: [[UInt8]], tail: Tail) -> VaultSnapshot {
-    var slots = slots
-    slots.advance(to: state, pages: pages)
-    return VaultSnapshot(after: self, slots, tail)
-  }
-
   /// Whether this vault was in the state `earlier`, or `nil` if the file does not show it: it is from before the changes
   /// that the root lists. `isTag` tells whether a tag is that of the state. Throws `.tampered` and `.io`.
   func shows(_ sequence: Int, isTag: (Bytes16) -> Bool) throws(SecretError) -> Bool? {
@@ -147,7 +140,6 @@ package final class VaultSnapshot: Sendable {
     return newest
   }
 
-  /// Returns the newest record with a lookup id.
   private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
     if let entry = try tail.newest(id) { return entry }
     guard let position = try block(for: id) else { return nil }

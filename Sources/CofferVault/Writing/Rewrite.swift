@@ -67,7 +67,11 @@ extension VaultSnapshot {
           try entry.valueOffset < state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : transaction.sealedValue(of: entry)
-        try copy(entry.record, sealed, under: newKeys, to: &writer)
+        // A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
+        // the new one must verify.
+        _ = try entry.record.metadata()
+        let resealed = try keys.reseal(sealed, vault: header.vaultID, record: entry.record, under: newKeys)
+        try writer.append(entry.record.with(valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
       }
     }
     let newState = try writer.finish(recent: recent)
@@ -96,18 +100,5 @@ extension VaultSnapshot {
     // A merge lists two changes of one sequence. If one of them is dropped, the list is complete only above it.
     let floor = changes[changes.count - count - 1].sequence + 1
     return (changes.filter { $0.sequence >= floor }, floor)
-  }
-
-  /// Copies a put to the new file, and seals its value again if the keys differ.
-  ///
-  /// A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
-  /// the new one must verify.
-  private func copy(
-    _ record: Record, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
-  ) throws(SecretError) {
-    _ = try record.metadata()
-    let resealed = try keys.reseal(sealed, vault: file.header.vaultID, record: record, under: newKeys)
-    let record = newKeys === keys ? record : record.with(valueTag: Bytes16(tagOf: resealed))
-    try writer.append(record, sealedValue: resealed)
   }
 }

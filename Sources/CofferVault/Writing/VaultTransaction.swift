@@ -9,9 +9,8 @@ internal import FoundationEssentials
 final class VaultTransaction: SecretAccess {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
-  /// The state of the vault after the changes.
+  // The state and the tail of the vault after the changes.
   private(set) var state: CommitState
-  /// The tail of the vault after the changes.
   private(set) var tail: Tail
   private var lastLookup: (identifier: SecretIdentifier, id: Bytes16)?
   /// For each changed secret, the index of its newest frame in ``tail``.
@@ -52,7 +51,6 @@ final class VaultTransaction: SecretAccess {
     return id
   }
 
-  /// Returns the newest record of a secret, or `nil` if there is none.
   private func newestRecord(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
     let id = lookupID(identifier)
     let entry =
@@ -63,7 +61,6 @@ final class VaultTransaction: SecretAccess {
     return entry
   }
 
-  /// Returns the current version of a secret, or `nil` if there is none.
   private func current(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
     try newestRecord(identifier).flatMap { $0.isRemoval ? nil : $0 }
   }
@@ -82,12 +79,8 @@ final class VaultTransaction: SecretAccess {
     return HistoryRule(vault.base.settings.history, now: now()).kept(withoutErased(records, id))
   }
 
-  /// Opens an item of the vault or of the transaction.
   private func opened(_ entry: BlockEntry) throws(SecretError) -> Secret {
-    let item = try entry.record.item()
-    let value = try vault.keys.openValue(
-      sealedValue(of: entry), vault: vault.file.header.vaultID, record: entry.record)
-    return Secret(item.identifier, value: value, metadata: item.metadata)
+    try vault.secret(entry, by: sealedValue)
   }
 
   /// Reads the sealed value of an item of the vault or of the transaction.
