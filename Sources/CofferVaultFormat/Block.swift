@@ -5,8 +5,6 @@ package struct Block: Sendable {
   private let bytes: [UInt8]
   private let entry: BaseIndex.Entry
 
-  private static let part = "a block"
-
   /// Takes the plaintext of the block that `entry` names. Throws `.tampered` if it has no room for its directory.
   package init(_ bytes: [UInt8], entry: BaseIndex.Entry) throws(SecretError) {
     guard entry.itemCount <= bytes.count / Layout.directoryEntryLength else {
@@ -44,7 +42,7 @@ package struct Block: Sendable {
     guard bounds.0 >= count * Layout.directoryEntryLength, bounds.0 <= bounds.1, bounds.1 <= bytes.count,
       position.sequence < Layout.numberLimit
     else { throw .tampered("a block has a directory that is wrong") }
-    var reader = ByteReader(bytes, from: bounds.0, to: bounds.1, part: Self.part)
+    var reader = ByteReader(bytes, from: bounds.0, to: bounds.1, part: "a block")
     let record = try Record(id: position.id, sequence: position.sequence, parsing: &reader)
     let valueOffset = record.kind == .put ? try reader.number() : 0
     try reader.expectEnd()

@@ -78,8 +78,7 @@ package struct ByteReader {
   /// Throws `.unsupportedVersion` if one of the other fields is critical, and what `parse` throws.
   @discardableResult
   package mutating func taggedFields(
-    _ known: ClosedRange<UInt16>?,
-    _ parse: (UInt16, inout ByteReader) throws(SecretError) -> Void = { _, _ in }
+    _ known: ClosedRange<UInt16>, _ parse: (UInt16, inout ByteReader) throws(SecretError) -> Void
   ) throws(SecretError) -> [TaggedField] {
     var list = try nested(Int(try u16()))
     var fields: [(type: UInt16, content: ByteReader)] = []
@@ -89,7 +88,7 @@ package struct ByteReader {
       fields.append((type, try list.nested(Int(try list.u16()))))
     }
     var others: [TaggedField] = []
-    for field in fields where !(known?.contains(field.type) ?? false) {
+    for field in fields where !known.contains(field.type) {
       guard field.type < TaggedField.firstCritical else {
         throw SecretError(
           .unsupportedVersion, "The vault was written by a later version of Coffer.",
@@ -98,7 +97,7 @@ package struct ByteReader {
       others.append(
         TaggedField(field.type, Array(field.content.bytes[field.content.position..<field.content.end])))
     }
-    for var field in fields where known?.contains(field.type) ?? false {
+    for var field in fields where known.contains(field.type) {
       try parse(field.type, &field.content)
       try field.content.expectEnd()
     }

@@ -41,7 +41,6 @@ package struct KnownVaultRecord: Hashable, Sendable {
   /// The length of the part of a slot that the last 16 bytes of the slot are a hash of.
   package static let hashedLength = slotLength - 16
   private static let magic = Array("COFFERK2".utf8)
-  private static let macLength = 32
 
   /// The bytes that the MAC covers, in addition to the path.
   package var fields: [UInt8] {
@@ -75,7 +74,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
       policy != .key
         || record == KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment)
     else { throw reader.failure("is of a vault, and has a state") }
-    let mac = try reader.array(macLength)
+    let mac = try reader.array(32)
     try reader.zeros(hashedLength - reader.position)
     try reader.expectEnd()
     return (record, mac)

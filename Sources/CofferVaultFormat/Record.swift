@@ -63,7 +63,12 @@ package struct Record: Sendable {
     let first = kind == .put ? FieldType.label : FieldType.keepsNothing
     try reader.taggedFields(first...FieldType.keepsNothing) { type, field throws(SecretError) in
       switch type {
-      case FieldType.label: label = try Self.label(&field)
+      case FieldType.label:
+        let text = try field.rest()
+        guard text.count <= SecretMetadata.maximumLabelLength, !field.bytes[text].contains(0) else {
+          throw field.failure("has a forbidden label")
+        }
+        label = text
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
       case FieldType.conflict: conflict = try field.number()
@@ -78,14 +83,6 @@ package struct Record: Sendable {
     (self.service, self.account, self.label) = (fromStart(service), fromStart(account), label.map(fromStart))
     self.expires = expires
     self.attributes = attributes.map { (fromStart($0.name), fromStart($0.value)) }
-  }
-
-  private static func label(_ field: inout ByteReader) throws(SecretError) -> Range<Int> {
-    let range = try field.rest()
-    guard range.count <= SecretMetadata.maximumLabelLength, !field.bytes[range].contains(0) else {
-      throw field.failure("has a forbidden label")
-    }
-    return range
   }
 
   private static func attributes(

@@ -81,7 +81,9 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     for (type, isRead) in [(1, true), (0x7FFF, true), (0x8000, false)] as [(UInt16, Bool)] {
       var bytes = reader(sized([TaggedField(type, [7])]))
       var found: [UInt16]?
-      let error = thrown { () throws(SecretError) in found = try bytes.taggedFields(nil).map(\.type) }
+      let error = thrown { () throws(SecretError) in
+        found = try bytes.taggedFields(2...3) { _, _ in }.map(\.type)
+      }
       #expect(found == (isRead ? [type] : nil))
       #expect(error?.code == (isRead ? nil : .unsupportedVersion))
     }
