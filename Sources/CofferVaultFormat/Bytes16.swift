@@ -27,11 +27,5 @@ package struct Bytes16: Hashable, Comparable, Sendable, Field {
   }
 
   /// 32 lower-case hexadecimal digits.
-  package var hex: String {
-    let digits = [high, low].map { half in
-      let text = String(half, radix: 16)
-      return String(repeating: "0", count: 16 - text.utf8.count) + text
-    }
-    return digits.joined()
-  }
+  package var hex: String { encode(self).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

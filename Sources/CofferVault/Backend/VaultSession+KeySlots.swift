@@ -8,7 +8,7 @@ extension VaultSession {
     _ credential: VaultCredential, label: String?, replacing replacedID: String? = nil,
     _ unlocking: Unlocking, rekeying opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
-    let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
+    let (file, keys) = try read(unlocking) { ($0.file, $0.keys) }
     let replaced = try replacedID.map { id throws(SecretError) in
       file.header.slots[try Self.index(of: id, in: file.header.slots)]
     }
@@ -48,7 +48,7 @@ extension VaultSession {
   func addKeySlots(
     for recipients: [VaultRecipient], label: String, _ unlocking: Unlocking
   ) throws(SecretError) -> [VaultKeySlot] {
-    let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
+    let (file, keys) = try read(unlocking) { ($0.file, $0.keys) }
     var slots = try KeySlot.make(
       for: recipients, beside: file.header.slots, keys, vault: file.header.vaultID, label: label,
       options: chain.options, environment: environment)
@@ -68,7 +68,7 @@ extension VaultSession {
   func rekey(
     without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking
   ) throws(SecretError) {
-    let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
+    let (file, keys) = try read(unlocking) { ($0.file, $0.keys) }
     for id in removedIDs.sorted() { _ = try Self.index(of: id, in: file.header.slots) }
     let staying = file.header.slots.enumerated()
       .filter { !removedIDs.contains(VaultKeySlot($1, at: $0).id) }.map(\.element)

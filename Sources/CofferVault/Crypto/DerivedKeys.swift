@@ -190,13 +190,4 @@ package final class DerivedKeys: Sendable {
     guard isAuthentic else { throw .tampered("\(context.part) is not authentic") }
     return value
   }
-
-  /// Returns the value that `record` describes as `other` seals it, or as it is if the keys are the same. Throws `.tampered`.
-  func reseal(
-    _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
-  ) throws(SecretError) -> [UInt8] {
-    let value = try openValue(sealed, vault: vault, record: record)
-    if other === self { return sealed }
-    return other.sealValue(value, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
-  }
 }

@@ -52,13 +52,9 @@ package enum Sodium {
   /// memory: for names and offsets, not for values.
   package static func open(_ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes) -> [UInt8]? {
     guard sealed.count >= Layout.sealOverhead else { return nil }
-    let length = sealed.count - Layout.sealOverhead
-    var isAuthentic = false
-    let plaintext = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-      count = length
-      // The buffer's capacity may exceed `length`.
-      let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
-      isAuthentic = open(sealed, associatedData: associatedData, key: key, into: output)
+    var plaintext = [UInt8](repeating: 0, count: sealed.count - Layout.sealOverhead)
+    let isAuthentic = plaintext.withUnsafeMutableBytes {
+      open(sealed, associatedData: associatedData, key: key, into: $0)
     }
     return isAuthentic ? plaintext : nil
   }

@@ -14,10 +14,9 @@ package struct SystemRandomness: Randomness {
 
 extension Randomness {
   package func array(_ count: Int) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      fill(UnsafeMutableRawBufferPointer(buffer))
-      filled = count
-    }
+    var bytes = [UInt8](repeating: 0, count: count)
+    bytes.withUnsafeMutableBytes { fill($0) }
+    return bytes
   }
 
   package func bytes16() -> Bytes16 {

@@ -45,11 +45,12 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// program may take for the end of a line: a recipient after it would be hidden in a comment.
   package static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
     var recipients: [VaultRecipient] = []
+    let lineEnds: [Unicode.GeneralCategory] = [.control, .lineSeparator, .paragraphSeparator]
     let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
     for (number, line) in lines.enumerated() {
       let line = line.last == "\r" ? line.dropLast() : line
       do throws(SecretError) {
-        if let control = line.first(where: \.isControl) {
+        if let control = line.first(where: { lineEnds.contains($0.properties.generalCategory) }) {
           throw SecretError(
             .invalidKey,
             "There is a control character, U+\(String(control.value + 0x10000, radix: 16, uppercase: true).dropFirst()).",
@@ -65,13 +66,6 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
       throw SecretError(.invalidKey, "There is no recipient in the text.", advice: "Write one on each line.")
     }
     return recipients
-  }
-}
-
-extension Unicode.Scalar {
-  /// Whether this is a control character, or a separator of lines or paragraphs.
-  fileprivate var isControl: Bool {
-    [.control, .lineSeparator, .paragraphSeparator].contains(properties.generalCategory)
   }
 }
 

@@ -26,9 +26,9 @@ final class LocalFile: MediumFile {
     // From the root on, because the working directory may change.
     let fullPath = LocalMedium.absolute(location.path)
     var names = [fullPath]
-    // By bytes: Swift compares texts by what is seen.
-    for name in [location.linkPath, location.resolvedPath]
-    where !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) { names.append(name) }
+    for name in [location.linkPath, location.resolvedPath] where !names.hasBytes(of: name) {
+      names.append(name)
+    }
     self.names = names
     try requireTrustworthy(status)
   }
@@ -42,22 +42,20 @@ final class LocalFile: MediumFile {
   func size() throws(SecretError) -> Int { try storage.status().size }
 
   func isCurrent() throws(SecretError) -> Bool {
-    guard let now = try statusOfPath(), now.isSameFile(as: facts.now.status) else { return false }
-    facts.change { $0.status = now }
-    try requireTrustworthy(now)
-    return true
-  }
-
-  /// The status of the file that the path leads to now, which may be in another directory, or `nil` if there is none.
-  private func statusOfPath() throws(SecretError) -> FileStatus? {
+    let now: FileStatus
     do throws(FileSystemError) {
-      return try uninterrupted { () throws(FileSystemError) in
+      // The path may lead to another directory by now.
+      now = try uninterrupted { () throws(FileSystemError) in
         try environment.fileSystem.status(ofPath: names[0])
       }
     } catch {
-      if [ENOENT, ENOTDIR].contains(error.number) { return nil }
+      if [ENOENT, ENOTDIR].contains(error.number) { return false }
       throw .io(error, "open", path: path)
     }
+    guard now.isSameFile(as: facts.now.status) else { return false }
+    facts.change { $0.status = now }
+    try requireTrustworthy(now)
+    return true
   }
 
   // MARK: Rights

@@ -62,6 +62,11 @@ package final class LocalMedium: VaultMedium {
   }
 }
 
+extension [String] {
+  /// Whether one of the texts has the bytes of `text`. Swift compares texts by what is seen.
+  func hasBytes(of text: String) -> Bool { contains { $0.utf8.elementsEqual(text.utf8) } }
+}
+
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file. Thread-safe.
 final class FileFacts: Sendable {
   struct Values {

@@ -8,21 +8,14 @@ internal import CofferVaultFormat
 /// other is on the disk, so that a power loss leaves at least one of them. The record of a vault is always made anew, because
 /// the path that it ends with may change.
 struct KnownVaultFile {
-  /// What a record is about.
-  enum Subject: Hashable {
-    case path(String)
-    /// The vault with an id, in hexadecimal digits.
-    case vault(String)
+  /// What a record is about: a path, or the vault with an id, in hexadecimal digits. No path begins with a NUL.
+  struct Subject: Hashable {
+    let text: String
 
-    /// The text of the subject. No path begins with a NUL.
-    var text: String {
-      switch self {
-      case .path(let path): path
-      case .vault(let id): "\0" + id
-      }
-    }
+    static func path(_ path: String) -> Subject { Subject(text: path) }
+    static func vault(_ id: String) -> Subject { Subject(text: "\0" + id) }
 
-    var isVault: Bool { if case .vault = self { true } else { false } }
+    var isVault: Bool { text.utf8.first == 0 }
 
     /// The name of the record's file.
     var fileName: String { BLAKE2b.hash(text.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex }

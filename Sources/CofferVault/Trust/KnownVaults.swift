@@ -116,16 +116,13 @@ struct KnownVaults {
       self.isFirstUse = !pathRecords.isEmpty && isFirstUse
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
     }
-    otherPath = vault.flatMap { vault in isOwn(vault.path) ? nil : vault.path }
+    otherPath = vault.flatMap { vault in paths.hasBytes(of: vault.path) ? nil : vault.path }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       self.record(record, in: file, having: known, opened)
     }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
   }
-
-  /// Whether the vault has this path, by its bytes: Swift compares texts by what is seen.
-  private func isOwn(_ path: String) -> Bool { paths.contains { $0.utf8.elementsEqual(path.utf8) } }
 
   /// The records that count: those of the paths, and that of the vault unless only its path counts.
   private func records(_ isDetached: Bool) -> [KnownVaultFile] {
@@ -151,7 +148,7 @@ struct KnownVaults {
     _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
   ) throws(SecretError) {
     do throws(SecretError) { try Self.check(opened, against: known.newest, path: file.path) } catch {
-      throw error.code == .unexpectedKey && file.subject.isVault && !isOwn(known.path)
+      throw error.code == .unexpectedKey && file.subject.isVault && !paths.hasBytes(of: known.path)
         ? .unexpectedKey(path: file.path, seenAt: known.path) : error
     }
   }

@@ -26,11 +26,7 @@ struct VaultPins {
 
   /// The pins that apply to a vault with the given paths.
   func applying(to paths: [String]) -> VaultPins {
-    // By bytes: Swift compares texts by what is seen.
-    VaultPins(
-      pins.filter { pin in
-        pin.path.map { path in paths.contains { $0.utf8.elementsEqual(path.utf8) } } ?? true
-      })
+    VaultPins(pins.filter { $0.path.map(paths.hasBytes) ?? true })
   }
 
   /// Throws `.configuration` if pins of several vaults are given, and one of them for no path: it would accept its vault in

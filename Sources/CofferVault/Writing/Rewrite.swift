@@ -63,15 +63,21 @@ extension VaultSnapshot {
           try writer.append(entry.record, sealedValue: [])
           continue
         }
-        let sealed =
+        var record = entry.record
+        var sealed =
           try entry.valueOffset < state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : transaction.sealedValue(of: entry)
         // A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
         // the new one must verify.
-        _ = try entry.record.metadata()
-        let resealed = try keys.reseal(sealed, vault: header.vaultID, record: entry.record, under: newKeys)
-        try writer.append(entry.record.with(valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
+        _ = try record.metadata()
+        let value = try keys.openValue(sealed, vault: header.vaultID, record: record)
+        if newKeys !== keys {
+          sealed = newKeys.sealValue(
+            value, .value(vault: header.vaultID, lookupID: record.id, sequence: record.sequence))
+          record = record.with(valueTag: Bytes16(tagOf: sealed))
+        }
+        try writer.append(record, sealedValue: sealed)
       }
     }
     let newState = try writer.finish(recent: recent)

@@ -49,7 +49,8 @@ struct VaultFileWriter {
 
   /// Seals and writes a part of the base, and returns how what is above names it.
   private mutating func write(
-    _ part: BasePart, _ bytes: [UInt8], first: VersionPosition, itemCount: Int
+    _ part: BasePart, _ bytes: [UInt8], first: VersionPosition = VersionPosition(id: .zero, sequence: 0),
+    itemCount: Int = 0
   ) throws(SecretError) -> BaseIndex.Entry {
     let sealed = keys.seal(bytes, .base(part, file: header.fileID, offset: offset))
     let entry = BaseIndex.Entry(
@@ -87,14 +88,13 @@ struct VaultFileWriter {
   mutating func finish(recent: [Checkpoint] = []) throws(SecretError) -> CommitState {
     try closeBlock()
     try writeNodes()
-    let first = VersionPosition(id: .zero, sequence: 0)
     if !recent.isEmpty {
       let list = recent.flatMap { encode($0.sequence, $0.tailTag) }
-      let part = try write(.recent, list, first: first, itemCount: 0)
+      let part = try write(.recent, list)
       (index.recent.length, index.recent.tag) = (part.length, part.tag)
     }
     let indexBytes = index.bytes
-    let root = try write(.root, indexBytes, first: first, itemCount: 0)
+    let root = try write(.root, indexBytes)
     try flush()
     let state = CommitState(
       sequence: index.sequence, baseEnd: root.end, rootLength: root.length, rootTag: root.tag)

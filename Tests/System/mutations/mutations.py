@@ -269,7 +269,7 @@ REMEMBERED = [
       before("CapturedProcess.run", 'environment["GIT_ALLOW_PROTOCOL"] = nil\nenvironment["GIT_NO_LAZY_FETCH"] = nil'),
       ATTACK + "hostile_repository", "a repository starts a program"),
     M("recipients behind other ends of lines", "VaultRecipient.parse",
-      operator("line.first(where: \\.isControl)", "line.first(where: { _ in false })"), ATTACK + "hidden_recipients",
+      operator("line.first", "line.prefix(0).first"), ATTACK + "hidden_recipients",
       "a comment hides a recipient"),
     M("former key kept in the kernel", "KeySlotEditor.noteNewMasterKey", omit("KernelKeyring().forget"), TOOL, "unlock outlives a removal"),
     M("damage not named with a rollback", "KnownVaults.check(_:against:path:)",
