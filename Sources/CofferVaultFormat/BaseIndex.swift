@@ -1,7 +1,7 @@
 package import CofferCore
 
-/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes that
-/// list them.
+/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes
+/// that list them.
 package struct BaseIndex: Sendable {
   /// A block or a node of the index, as what is above it names it.
   package struct Entry: Sendable {
@@ -186,7 +186,8 @@ package struct BaseIndex: Sendable {
 }
 
 extension [BaseIndex.Entry] {
-  /// Returns the index of the only entry that can have the newest version of `id`, or `nil` if `id` comes before the first.
+  /// Returns the index of the only entry that can have the newest version of `id`, or `nil` if `id` comes before the
+  /// first.
   package func index(for id: Bytes16) -> Int? {
     let next = partitioningIndex { $0.first.id > id }
     return next == 0 ? nil : next - 1

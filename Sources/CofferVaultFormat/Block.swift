@@ -15,7 +15,8 @@ package struct Block: Sendable {
 
   package var count: Int { entry.itemCount }
 
-  /// The position of an item, by the directory. A sequence above the limit of the format is shown as the largest number.
+  /// The position of an item, by the directory. A sequence above the limit of the format is shown as the largest
+  /// number.
   package func position(_ index: Int) -> VersionPosition {
     bytes.withUnsafeBytes { bytes in
       let start = index * Layout.directoryEntryLength

@@ -72,8 +72,8 @@ package struct ByteReader {
     return try bytes.text(in: range)
   }
 
-  /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose
-  /// type is in `known`. Returns the other fields.
+  /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose type is in
+  /// `known`. Returns the other fields.
   ///
   /// Throws `.unsupportedVersion` if one of the other fields is critical, and what `parse` throws.
   @discardableResult

@@ -1,4 +1,5 @@
-/// Sixteen bytes that are only compared: an id or an authentication tag. They are ordered byte by byte, first byte first.
+/// Sixteen bytes that are only compared: an id or an authentication tag. They are ordered byte by byte, first byte
+/// first.
 package struct Bytes16: Hashable, Comparable, Sendable, Field {
   private var high: UInt64
   private var low: UInt64

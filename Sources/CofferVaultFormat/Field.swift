@@ -3,8 +3,7 @@ package protocol Field {
   func append(to bytes: inout [UInt8])
 }
 
-/// Encodes fields one after the other. Integers are little-endian, and an `Int` is a `u64` and must not be
-/// negative.
+/// Encodes fields one after the other. Integers are little-endian, and an `Int` is a `u64` and must not be negative.
 package func encode<each F: Field>(_ fields: repeat each F) -> [UInt8] {
   var bytes: [UInt8] = []
   bytes.reserveCapacity(64)
@@ -56,7 +55,8 @@ package struct TaggedField: Sendable {
 
 /// A list of tagged fields with its `u16` length. The types must ascend.
 ///
-/// A list that is too long is encoded with a wrong length, so that a reader refuses it, the writer's own check included.
+/// A list that is too long is encoded with a wrong length, so that a reader refuses it, the writer's own check
+/// included.
 package func sized(_ fields: [TaggedField]) -> [UInt8] {
   let content = fields.flatMap { encode($0.type, UInt16(clamping: $0.content.count), $0.content) }
   return encode(UInt16(clamping: content.count), content)

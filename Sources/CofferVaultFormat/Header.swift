@@ -15,8 +15,8 @@ package struct Header: Sendable {
 
   package init(vaultID: Bytes16, slots: [KeySlot]) { (self.vaultID, self.slots) = (vaultID, slots) }
 
-  /// Returns the header's length without its padding. `bytes` are the first bytes of the file. Throws
-  /// `.notAVault`, `.unsupportedVersion` or `.tampered`.
+  /// Returns the header's length without its padding. `bytes` are the first bytes of the file. Throws `.notAVault`,
+  /// `.unsupportedVersion` or `.tampered`.
   package static func length(ofHeaderBeginning bytes: [UInt8]) throws(SecretError) -> Int {
     guard bytes.starts(with: Layout.magic) else {
       throw SecretError(

@@ -1,7 +1,7 @@
 package import CofferCore
 
-/// What a user has seen of the vault at one path: which vault it is, under which master key, and in which state. Or, with
-/// the policy ``Policy/key``, what a user has seen of one vault at any path: its master key.
+/// What a user has seen of the vault at one path: which vault it is, under which master key, and in which state. Or,
+/// with the policy ``Policy/key``, what a user has seen of one vault at any path: its master key.
 package struct KnownVaultRecord: Hashable, Sendable {
   package enum Policy: UInt8, Sendable {
     /// The vault's state may not go back.
@@ -55,8 +55,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
     return encode(bytes, zeros(Self.hashedLength - bytes.count))
   }
 
-  /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws
-  /// `.tampered`.
+  /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws `.tampered`.
   package static func parse(_ bytes: [UInt8]) throws(SecretError) -> (KnownVaultRecord, mac: [UInt8]) {
     var reader = ByteReader(bytes, part: "a known-vault record")
     guard try reader.array(magic.count) == magic else { throw reader.failure("has another magic number") }

@@ -4,17 +4,18 @@ internal import CofferVaultFormat
 internal import Glibc
 
 extension VaultBackend {
-  /// Creates an empty vault with one key slot, in an existing directory. When the vault is on the disk, returns it. `credential`
-  /// opens what is returned, unless it is a recipient, which opens nothing.
+  /// Creates an empty vault with one key slot, in an existing directory. When the vault is on the disk, returns it.
+  /// `credential` opens what is returned, unless it is a recipient, which opens nothing.
   ///
-  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws `.alreadyExists` if there is anything at
-  /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.unsupported` for
-  /// a post-quantum recipient if libsodium is too old, `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the
-  /// maximum, `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not be
-  /// written to the disk, and the new file could not be removed afterwards.
+  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws
+  /// `.alreadyExists` if there is anything at `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for
+  /// a malformed credential, `.unsupported` for a post-quantum recipient if libsodium is too old, `.invalidMetadata`
+  /// for a malformed label, `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the
+  /// maximum, `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not
+  /// be written to the disk, and the new file could not be removed afterwards.
   ///
-  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
-  /// was recorded for the path before. If it cannot be recorded, its first use records it, or throws if another vault is
+  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that was
+  /// recorded for the path before. If it cannot be recorded, its first use records it, or throws if another vault is
   /// recorded for the path, until a person accepts the new one.
   @discardableResult
   public static func create(

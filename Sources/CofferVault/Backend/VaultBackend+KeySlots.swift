@@ -5,9 +5,10 @@ public import CofferCore
 extension VaultBackend {
   /// Opens the key slots that the vault's own credentials and `credentials` fit, and the vault with them.
   ///
-  /// If a change of the master key gets the result, it stretches no passphrase a second time. To add slots to an earlier
-  /// result, pass it as `opened`: then only `credentials` are used, for the slots that are not in it. The vault's own sources
-  /// that may show a prompt are used only until the vault is open. Slots whose cost exceeds the limits are not tried.
+  /// If a change of the master key gets the result, it stretches no passphrase a second time. To add slots to an
+  /// earlier result, pass it as `opened`: then only `credentials` are used, for the slots that are not in it. The
+  /// vault's own sources that may show a prompt are used only until the vault is open. Slots whose cost exceeds the
+  /// limits are not tried.
   ///
   /// Throws what a source throws, and an error of the vault.
   package func openKeySlots(
@@ -20,11 +21,11 @@ extension VaultBackend {
 
   /// Adds a key slot for `credential`. Returns the new slot.
   ///
-  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
-  /// opens the vault already, `.tooLarge` if the vault has 240 slots or its passphrases would cost too much together,
+  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential opens the
+  /// vault already, `.tooLarge` if the vault has 240 slots or its passphrases would cost too much together,
   /// `.invalidKey` for a malformed credential, `.unsupported` for a post-quantum recipient if libsodium is too old,
-  /// `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum, `.conflict` if another process changes the master key during the call, and an
-  /// error of the vault.
+  /// `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum,
+  /// `.conflict` if another process changes the master key during the call, and an error of the vault.
   @discardableResult
   public func addKeySlot(
     _ credential: VaultCredential, label: String = ""
@@ -36,7 +37,8 @@ extension VaultBackend {
 
   /// Adds a key slot for each of `recipients` that has none yet, all of them in one step. Returns the new slots.
   ///
-  /// Each gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, except that a recipient that has a slot is no error.
+  /// Each gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, except that a recipient that has a slot is no
+  /// error.
   @discardableResult
   public func addKeySlots(
     for recipients: [VaultRecipient], label: String = ""
@@ -48,8 +50,8 @@ extension VaultBackend {
 
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
-  /// With `opened`, which has the keys of all other slots, the vault gets a new master key. Otherwise the master key stays
-  /// the same: whoever has an old copy of the file and the old credential can read the present file as well.
+  /// With `opened`, which has the keys of all other slots, the vault gets a new master key. Otherwise the master key
+  /// stays the same: whoever has an old copy of the file and the old credential can read the present file as well.
   ///
   /// The label stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, `.locked` if
   /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
@@ -64,15 +66,16 @@ extension VaultBackend {
 
   /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
-  /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot that
-  /// stays needs its own credential: from the vault's own sources, or what ``openKeySlots(with:adding:)`` has returned. A
-  /// slot that is removed needs none, so that slots whose credentials are lost can be removed together; nor does the slot of
-  /// a recipient. Earlier pins of the vault then refuse it for other programs: see ``VaultBackend/pin()``.
+  /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot
+  /// that stays needs its own credential: from the vault's own sources, or what ``openKeySlots(with:adding:)`` has
+  /// returned. A slot that is removed needs none, so that slots whose credentials are lost can be removed together; nor
+  /// does the slot of a recipient. Earlier pins of the vault then refuse it for other programs: see
+  /// ``VaultBackend/pin()``.
   ///
   /// Throws `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, `.unsupported` if a post-quantum recipient stays and libsodium is too
-  /// old, `.conflict` if no slot would stay, and an error of the vault. If it
-  /// throws, nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
+  /// the cost of a slot that stays exceeds the limits, `.unsupported` if a post-quantum recipient stays and libsodium
+  /// is too old, `.conflict` if no slot would stay, and an error of the vault. If it throws, nothing was changed,
+  /// unless the error says that the change is in the vault and only the last barrier failed.
   package func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots? = nil) throws(SecretError) {
     try withSession { session throws(SecretError) in
       var slots = opened ?? OpenedKeySlots()
@@ -81,11 +84,13 @@ extension VaultBackend {
     }
   }
 
-  /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later values.
+  /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later
+  /// values.
   ///
-  /// Every key slot stays. Each one needs its recipient, or a credential from the vault's own sources: without one, throws
-  /// `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the vault. If it throws,
-  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
+  /// Every key slot stays. Each one needs its recipient, or a credential from the vault's own sources: without one,
+  /// throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the
+  /// vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the last
+  /// barrier failed.
   public func rekey() throws(SecretError) { try rekey(opened: nil) }
 
   /// The same with what ``openKeySlots(with:adding:)`` has returned.

@@ -5,9 +5,11 @@ extension VaultBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
   /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`. The file is made
-  /// if there is none. The number of the byte depends on a key of the vault, so that it does not reveal the secret's name.
+  /// if there is none. The number of the byte depends on a key of the vault, so that it does not reveal the secret's
+  /// name.
   ///
-  /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the vault.
+  /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the
+  /// vault.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let (file, number) = try read { vault throws(SecretError) in
       let id = encode(vault.lookupID(identifier))

@@ -12,12 +12,11 @@ internal import Synchronization
 ///
 /// In addition to the errors that each method documents, every method except ``close()``,
 /// ``create(at:credential:label:recipients:history:options:)`` and ``description()`` may throw an *error of the vault*:
-/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot
-///   be used;
+/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot be used;
 /// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not the vault that was seen
 ///   before, or not a later state of it, or if that cannot be determined;
-/// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
-///   be unlocked;
+/// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot be
+///   unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: SecretBackend {
   /// The path that the vault is opened by.
@@ -79,7 +78,8 @@ public final class VaultBackend: SecretBackend {
     (broadcast, watcher) = (backend.broadcast, backend.watcher)
   }
 
-  /// A backend for the same vault. A call that would need a credential from a source that may show a prompt throws `.locked`.
+  /// A backend for the same vault. A call that would need a credential from a source that may show a prompt throws
+  /// `.locked`.
   public var withoutPrompts: any SecretBackend {
     original == nil ? VaultBackend(withoutPromptsOf: self) : self
   }
@@ -199,8 +199,8 @@ public final class VaultBackend: SecretBackend {
 
   /// Reads the file, so that `withSession` publishes what changed.
   ///
-  /// The search must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read may
-  /// have changed: that is reported for each event, and once for searches without an event.
+  /// The search must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read
+  /// may have changed: that is reported for each event, and once for searches without an event.
   private func findChanges(sawEvent: Bool) {
     var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
@@ -228,9 +228,8 @@ public final class VaultBackend: SecretBackend {
   /// Opens the vault and calls `body` with its id and its master key, which is valid during the call.
   ///
   /// A program can keep the master key for a while and return it from a credential source as
-  /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the
-  /// master key can read and change the vault until ``rekey(opened:)`` or
-  /// ``removeKeySlots(ids:opened:)`` changes it.
+  /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the master key
+  /// can read and change the vault until ``rekey(opened:)`` or ``removeKeySlots(ids:opened:)`` changes it.
   ///
   /// Throws what `body` throws, and an error of the vault. `body` may run twice if another process changes the file.
   package func withMasterKey<R>(
@@ -246,18 +245,18 @@ public final class VaultBackend: SecretBackend {
   /// Returns the pin of the vault's state: see ``VaultOptions/pins``. Throws an error of the vault.
   public func pin() throws(SecretError) -> String { try read { vault in VaultPin(vault).description } }
 
-  /// Returns the number of the last change. A version of a secret with this number or a lower one is not newer. Throws an error
-  /// of the vault.
+  /// Returns the number of the last change. A version of a secret with this number or a lower one is not newer. Throws
+  /// an error of the vault.
   package func lastChange() throws(SecretError) -> Int { try read { vault in vault.state.sequence } }
 
-  /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if one
-  /// is not authentic, and else an error of the vault.
+  /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if
+  /// one is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in try session.verify(unlocking) }
   }
 
-  /// Rewrites the file without the versions that are beyond the history limit. Changes do this automatically when enough
-  /// space is unused. Throws an error of the vault.
+  /// Rewrites the file without the versions that are beyond the history limit. Changes do this automatically when
+  /// enough space is unused. Throws an error of the vault.
   package func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { _, _ in }
@@ -267,16 +266,16 @@ public final class VaultBackend: SecretBackend {
   /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or
   /// `.untrusted`, if a person knows that the vault is the right one.
   ///
-  /// The vault counts at every path from now on: under its master key, and under no other one that was seen of it. Or, with
-  /// `onlyHere`, only at this path, such as a backup or an old release, while what was seen of it at other paths still counts
-  /// there; a removed key may read what is stored here. With `nil` this stays as the records of the path say, and is every path
-  /// if there are none.
+  /// The vault counts at every path from now on: under its master key, and under no other one that was seen of it. Or,
+  /// with `onlyHere`, only at this path, such as a backup or an old release, while what was seen of it at other paths
+  /// still counts there; a removed key may read what is stored here. With `nil` this stays as the records of the path
+  /// say, and is every path if there are none.
   ///
-  /// Changes the policy if one is given. With the `pin` that ``unconfirmed(pin:)`` returned and a person compared, throws if
-  /// the file was exchanged since. Returns the pin of the accepted state. Another process that is running and refuses the
-  /// vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot be recorded,
-  /// `.unexpectedKey` without `knowsOtherKey` if another master key of the vault was seen at any path, and an error of the
-  /// vault.
+  /// Changes the policy if one is given. With the `pin` that ``unconfirmed(pin:)`` returned and a person compared,
+  /// throws if the file was exchanged since. Returns the pin of the accepted state. Another process that is running and
+  /// refuses the vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision
+  /// cannot be recorded, `.unexpectedKey` without `knowsOtherKey` if another master key of the vault was seen at any
+  /// path, and an error of the vault.
   @discardableResult
   package func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil, knowsOtherKey: Bool = true
@@ -290,9 +289,9 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. A person compares the pin with
-  /// one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state of `pin`, and an
-  /// error of the vault.
+  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. A person compares the
+  /// pin with one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state
+  /// of `pin`, and an error of the vault.
   package func unconfirmed(pin: String? = nil) throws(SecretError) -> UnconfirmedVault {
     try withSession { session throws(SecretError) in
       try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
@@ -304,14 +303,14 @@ public final class VaultBackend: SecretBackend {
   /// Whether the file of this vault is the one of `other`.
   package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
 
-  /// Whether records are about the vault with its id at this path, or only at other paths. `nil` if there is no record of it. A
-  /// record that cannot be read does not count. Throws what ``description()`` throws.
+  /// Whether records are about the vault with its id at this path, or only at other paths. `nil` if there is no record
+  /// of it. A record that cannot be read does not count. Throws what ``description()`` throws.
   package func isKnown() throws(SecretError) -> Bool? {
     try withSession { session throws(SecretError) in try session.isKnown() }
   }
 
-  /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last use of
-  /// this vault.
+  /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last
+  /// use of this vault.
   package func otherCopy() throws(SecretError) -> String? {
     guard let other = try withSession({ session in session.knownVaults.otherPath }) else { return nil }
     do throws(SecretError) {
@@ -328,8 +327,8 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Returns the notices of the last use of the vault, or `nil` if it was not used yet. A commit slot that was damaged and
-  /// then repaired by a change still counts. Throws an error of the vault.
+  /// Returns the notices of the last use of the vault, or `nil` if it was not used yet. A commit slot that was damaged
+  /// and then repaired by a change still counts. Throws an error of the vault.
   package func lastNotices() throws(SecretError) -> Set<VaultNotice>? {
     try withSession { session in
       session.notices.map { notices in
@@ -342,19 +341,19 @@ public final class VaultBackend: SecretBackend {
   /// Closes the vault's file and wipes its keys from memory, after delayed changes of values in it are stored.
   ///
   /// Waits for a call of another thread, and for the disk if another program has changed the vault. The next call opens
-  /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it has
-  /// seen. Leases and streams of changes stay: the file is watched while a stream exists.
+  /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it
+  /// has seen. Leases and streams of changes stay: the file is watched while a stream exists.
   ///
-  /// Throws `.timedOut` if a call of another thread takes too long, `.conflict` inside a transaction of the same backend, and the
-  /// error of a delayed change that could not be stored: the vault is closed then, too.
+  /// Throws `.timedOut` if a call of another thread takes too long, `.conflict` inside a transaction of the same
+  /// backend, and the error of a delayed change that could not be stored: the vault is closed then, too.
   public func close() throws(SecretError) {
     let stored = Result { () throws(SecretError) in try WaitingChanges.store(in: self) }
     try withSession { session in session.closeAndForgetKeys() }
     try stored.get()
   }
 
-  /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`,
-  /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
+  /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
+  /// `.unsupportedVersion`, `.tampered` or `.io`.
   public func description() throws(SecretError) -> VaultDescription {
     // Another thread's call may wait for a person.
     if let file = try lock.withLockIfFree({ () throws(SecretError) in try session.openFile() }) {

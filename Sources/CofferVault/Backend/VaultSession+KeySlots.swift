@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSession {
-  /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
-  /// one's. With `opened`, changes the master key in the same step.
+  /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced one's.
+  /// With `opened`, changes the master key in the same step.
   func addKeySlot(
     _ credential: VaultCredential, label: String?, replacing replacedID: String? = nil,
     _ unlocking: Unlocking, rekeying opened: OpenedKeySlots? = nil
@@ -63,8 +63,8 @@ extension VaultSession {
     return slots.map { VaultKeySlot($0, at: 0) }
   }
 
-  /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`. `opened` has the keys of
-  /// the slots.
+  /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`. `opened` has the keys
+  /// of the slots.
   func rekey(
     without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking
   ) throws(SecretError) {
@@ -84,8 +84,9 @@ extension VaultSession {
     }
   }
 
-  /// Wraps the master key of `keys` for `slots`. The slot of a recipient needs no key. If `opened` has no key of another slot,
-  /// throws the error that opening it gave, or `.locked`. Throws `.unsupported` if libsodium is too old for a recipient.
+  /// Wraps the master key of `keys` for `slots`. The slot of a recipient needs no key. If `opened` has no key of
+  /// another slot, throws the error that opening it gave, or `.locked`. Throws `.unsupported` if libsodium is too old
+  /// for a recipient.
   private func wrap(
     _ keys: DerivedKeys, for slots: [KeySlot], of file: VaultFile, _ opened: OpenedKeySlots
   ) throws(SecretError) -> [KeySlot] {
@@ -114,8 +115,8 @@ extension VaultSession {
     return index
   }
 
-  /// Throws `.conflict` if another process has changed the master key since a slot was made for it, or has added or removed a
-  /// slot since `file` was read.
+  /// Throws `.conflict` if another process has changed the master key since a slot was made for it, or has added or
+  /// removed a slot since `file` was read.
   private func requireUnchanged(
     _ vault: VaultSnapshot, _ keys: DerivedKeys, slotsOf file: VaultFile? = nil
   ) throws(SecretError) {

@@ -3,8 +3,8 @@ internal import CofferCore
 extension VaultSession {
   /// Runs `body` with the lock of the file that `candidate` returns, and again if `body` returns `nil`.
   ///
-  /// If another file has taken its place by the time the lock is held, `candidate` is called again. Throws
-  /// `.timedOut` at the deadline.
+  /// If another file has taken its place by the time the lock is held, `candidate` is called again. Throws `.timedOut`
+  /// at the deadline.
   func withLock<R: ~Copyable>(
     exclusive: Bool, of candidate: () throws(SecretError) -> VaultFile,
     _ body: (VaultFile) throws(SecretError) -> R?

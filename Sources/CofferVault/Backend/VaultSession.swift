@@ -44,8 +44,8 @@ final class VaultSession {
 
   /// Runs `body` on the vault as it is now, without a lock.
   ///
-  /// If a check fails, another process may have been writing to the file: the file is opened again under a
-  /// shared lock, and only a second failure is reported.
+  /// If a check fails, another process may have been writing to the file: the file is opened again under a shared lock,
+  /// and only a second failure is reported.
   func read<R: ~Copyable>(
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -271,8 +271,8 @@ final class VaultSession {
     return publication
   }
 
-  /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to
-  /// be appended.
+  /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to be
+  /// appended.
   private func rewriteIfDue(
     _ vault: VaultSnapshot, with transaction: VaultTransaction
   ) throws(SecretError) -> Publication? {
@@ -287,15 +287,16 @@ final class VaultSession {
     do throws(SecretError) {
       return try rewrite(vault, VaultSnapshot.RewriteChanges(of: vault), transaction)
     } catch {
-      // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
-      // changes can be appended although the rewrite failed, unless the new file is there in spite of the error.
+      // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can be
+      // appended although the rewrite failed, unless the new file is there in spite of the error.
       guard try isRequired ? false : vault.file.storage.isCurrent() else { throw error }
       nextRewrite = (fileID, 2 * replayLength)
       return nil
     }
   }
 
-  /// Publishes a new file, and records its state while nobody else can change it. From then on the old file is not used.
+  /// Publishes a new file, and records its state while nobody else can change it. From then on the old file is not
+  /// used.
   private func rewrite(
     _ vault: VaultSnapshot, _ changes: VaultSnapshot.RewriteChanges, _ transaction: VaultTransaction
   ) throws(SecretError) -> Publication {

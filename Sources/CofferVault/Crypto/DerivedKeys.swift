@@ -64,8 +64,8 @@ package final class DerivedKeys: Sendable {
     header.mac = mac(of: header)
   }
 
-  /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a
-  /// program that has no key could find every frame, and so the number of changes and the size of each value.
+  /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a program that
+  /// has no key could find every frame, and so the number of changes and the size of each value.
   package func frameMask(nonce: UnsafeRawBufferPointer) -> UInt32 {
     UInt32(truncatingIfNeeded: Sodium.shortHash(nonce, key: key(.frameMask)))
   }
@@ -82,8 +82,7 @@ package final class DerivedKeys: Sendable {
     BLAKE2b.hash(message.span, key: key(.knownVaults), count: 32)
   }
 
-  /// Whether `mac` is the MAC of `message` under one of the former master keys in a sealed lineage. Throws
-  /// `.tampered`.
+  /// Whether `mac` is the MAC of `message` under one of the former master keys in a sealed lineage. Throws `.tampered`.
   package func isFormerMAC(
     _ mac: [UInt8], of message: [UInt8], lineage: [UInt8], vault: Bytes16
   ) throws(SecretError) -> Bool {
@@ -96,8 +95,8 @@ package final class DerivedKeys: Sendable {
     return isFound
   }
 
-  /// Seals the lineage of a vault whose master key changes from `former`'s to this one. `earlier` is the
-  /// lineage sealed under `former`, if there is one.
+  /// Seals the lineage of a vault whose master key changes from `former`'s to this one. `earlier` is the lineage sealed
+  /// under `former`, if there is one.
   package func lineage(
     after former: DerivedKeys, _ earlier: [UInt8]?, vault: Bytes16
   ) throws(SecretError) -> [UInt8] {
@@ -151,8 +150,8 @@ package final class DerivedKeys: Sendable {
     return plaintext
   }
 
-  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns the length of the plaintext without its padding,
-  /// or `nil` if the seal or the padding is not authentic.
+  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns the length of the plaintext without its
+  /// padding, or `nil` if the seal or the padding is not authentic.
   package func openPadded(
     _ sealed: Span<UInt8>, _ context: SealContext, into output: UnsafeMutableRawBufferPointer
   ) -> Int? {

@@ -29,8 +29,8 @@ package struct SlotKey: Sendable {
     return try KeySlot(header: slotHeader, commitment: derived.commitment, wrappedKey: wrapped)
   }
 
-  /// Returns the master key in `slot`, or `nil` if the slot has another secret. Throws `.tampered` if the
-  /// slot has this secret and its wrapped key is damaged.
+  /// Returns the master key in `slot`, or `nil` if the slot has another secret. Throws `.tampered` if the slot has this
+  /// secret and its wrapped key is damaged.
   package func unwrap(_ slot: KeySlot, vault: Bytes16) throws(SecretError) -> SecretBytes? {
     let derived = derive(vault: vault, slotHeader: slot.header)
     guard Sodium.isEqual(derived.commitment, slot.commitment) else { return nil }

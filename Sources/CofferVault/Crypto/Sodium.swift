@@ -30,8 +30,7 @@ package enum Sodium {
     }
   }
 
-  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns `false` if the seal is not
-  /// authentic.
+  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns `false` if the seal is not authentic.
   package static func open(
     _ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes,
     into output: UnsafeMutableRawBufferPointer
@@ -48,8 +47,8 @@ package enum Sodium {
     }
   }
 
-  /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded
-  /// memory: for names and offsets, not for values.
+  /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded memory:
+  /// for names and offsets, not for values.
   package static func open(_ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes) -> [UInt8]? {
     guard sealed.count >= Layout.sealOverhead else { return nil }
     var plaintext = [UInt8](repeating: 0, count: sealed.count - Layout.sealOverhead)
@@ -118,8 +117,8 @@ package enum Sodium {
     return key
   }
 
-  /// Returns a new shared secret, and sets `share` to what tells it to the holder of the public key's seed. Returns `nil`
-  /// for an unusable public key. libsodium must have X-Wing.
+  /// Returns a new shared secret, and sets `share` to what tells it to the holder of the public key's seed. Returns
+  /// `nil` for an unusable public key. libsodium must have X-Wing.
   static func encapsulate(to publicKey: [UInt8], _ share: inout [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
     share = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.share)
@@ -140,7 +139,8 @@ package enum Sodium {
     derive(subkey.rawValue, context: Subkey.context, from: master)
   }
 
-  /// Derives a 32-byte key from `secret`, random bytes of any length, with `crypto_kdf` and a `context` of 8 characters.
+  /// Derives a 32-byte key from `secret`, random bytes of any length, with `crypto_kdf` and a `context` of 8
+  /// characters.
   static func derivedKey(from secret: SecretBytes, context: String) -> SecretBytes {
     // crypto_kdf needs a key of 32 bytes.
     let master = SecretBytes(count: 32) { output in secret.withBytes { BLAKE2b.hash($0, into: output) } }
@@ -157,8 +157,8 @@ package enum Sodium {
     }
   }
 
-  /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory
-  /// cannot be allocated.
+  /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory cannot be
+  /// allocated.
   package static func stretch(
     _ passphrase: SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
@@ -179,8 +179,8 @@ extension SecretBytes {
   }
 }
 
-// libsodium rejects null pointers, and an empty buffer has one. Nothing is read or written through the
-// pointer that replaces it, because the count beside it is 0.
+// libsodium rejects null pointers, and an empty buffer has one. Nothing is read or written through the pointer that
+// replaces it, because the count beside it is 0.
 extension UnsafeRawBufferPointer {
   var start: UnsafePointer<UInt8> {
     (baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped).assumingMemoryBound(to: UInt8.self)

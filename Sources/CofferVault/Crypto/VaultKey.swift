@@ -1,10 +1,8 @@
 public import CofferCore
 
-/// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of
-/// checksum.
+/// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of checksum.
 ///
-/// Secret scanners can recognise the text, and a typo is an error of its own. The format is specified in
-/// `VaultFormat`.
+/// Secret scanners can recognise the text, and a typo is an error of its own. The format is specified in `VaultFormat`.
 public enum VaultKey {
   /// The length of a key in bytes.
   package static let length = 32
@@ -31,8 +29,8 @@ public enum VaultKey {
     return both.base64(isURLSafe: true).withBytes { SecretBytes(joining: prefix.span, $0) }
   }
 
-  /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any
-  /// other text.
+  /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any other
+  /// text.
   public static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     let count = text.withBytes { text in
       text.count > 0 && text[text.count - 1] == 0x0A ? text.count - 1 : text.count

@@ -14,13 +14,12 @@ package struct VaultEnvironment: Sendable {
   /// The time since some fixed point, on a clock that never goes back. For deadlines.
   package var uptime: @Sendable () -> Duration
   package var sleep: @Sendable (Duration) -> Void
-  /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no
-  /// limit.
+  /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no limit.
   package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
   /// The length in bytes of the tail from which on a change rewrites the file, if the tail is longer than the base.
   package var compactionThreshold = 1 << 20
-  /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the
-  /// other's. Then the two change roles, which costs a barrier.
+  /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the other's.
+  /// Then the two change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64
   /// The time after which a watched vault is checked without an event.
   package var watchPeriod = Duration.seconds(2)

@@ -2,35 +2,35 @@
 public struct VaultOptions: Sendable {
   /// The longest wait for another process or thread before a call throws `.timedOut`: 10 seconds.
   public var lockTimeout: Duration = .seconds(10)
-  /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault
-  /// that was made with more.
+  /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault that was
+  /// made with more.
   public var maximumPassphraseMemory: Int = 1 << 30
-  /// The largest work that a passphrase may cause: the memory in bytes times the passes, summed over the key slots
-  /// that the passphrase is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
+  /// The largest work that a passphrase may cause: the memory in bytes times the passes, summed over the key slots that
+  /// the passphrase is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
   /// `crypto_pwhash_MEMLIMIT_SENSITIVE` and 4 passes, or more than 16 slots of the default cost.
   public var maximumPassphraseWork: Int = 4 << 30
-  /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is
-  /// libsodium's `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
+  /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is libsodium's
+  /// `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
   public var passphraseMemory: Int = 64 << 20
-  /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for
-  /// 64 MiB.
+  /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older copy
-  /// in its place is noticed. If the directory does not exist, it is not recorded; if it cannot be used,
-  /// calls throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
+  /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older
+  /// copy in its place is noticed. If the directory does not exist, it is not recorded; if it cannot be used, calls
+  /// throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
-  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)`` changes it. `nil` is
-  /// strict, unless a configuration chooses by the vault's place.
+  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)``
+  /// changes it. `nil` is strict, unless a configuration chooses by the vault's place.
   package var firstUsePolicy: TrustPolicy?
 
-  /// The texts of pins, as ``VaultBackend/pin()`` gives them, of which each vault that is opened must match one. None: every
-  /// vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way than the vault.
+  /// The texts of pins, as ``VaultBackend/pin()`` gives them, of which each vault that is opened must match one. None:
+  /// every vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way
+  /// than the vault.
   public var pins: [String] = []
 
-  /// Whether the vault is compared with nothing and nothing is recorded of it, because a person reads values out of a backup
-  /// that a removed key may have changed.
+  /// Whether the vault is compared with nothing and nothing is recorded of it, because a person reads values out of a
+  /// backup that a removed key may have changed.
   package var isBackup = false
 
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.

@@ -47,12 +47,12 @@ package struct CredentialChain: Sendable {
     return try parameters.key(for: credential, environment: environment)
   }
 
-  /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what
-  /// it opens to `opened`.
+  /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds
+  /// what it opens to `opened`.
   ///
-  /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other error
-  /// ends the search, except that of a source without a prompt, such as that of a lost key file, if every slot is to be
-  /// opened: it only leaves its slots closed.
+  /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other
+  /// error ends the search, except that of a source without a prompt, such as that of a lost key file, if every slot is
+  /// to be opened: it only leaves its slots closed.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope
@@ -104,8 +104,8 @@ package struct CredentialChain: Sendable {
     }
   }
 
-  /// Returns the slot that `credential` opens or is the recipient of, or `nil` if there is none within its budget. The slot
-  /// `exception` is not tried.
+  /// Returns the slot that `credential` opens or is the recipient of, or `nil` if there is none within its budget. The
+  /// slot `exception` is not tried.
   func slot(
     openedBy credential: VaultCredential, of file: VaultFile, except exception: KeySlot?
   ) throws(SecretError) -> KeySlot? {

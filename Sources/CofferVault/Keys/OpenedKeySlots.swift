@@ -3,8 +3,8 @@ internal import CofferVaultFormat
 
 /// The key slots of a vault that credentials have opened, with their keys in guarded memory.
 ///
-/// ``VaultBackend/openKeySlots(with:adding:)`` makes one. A change of the master key takes the key of each slot from it,
-/// so that no passphrase is stretched twice. Copies share the keys, which are wiped with the last of them.
+/// ``VaultBackend/openKeySlots(with:adding:)`` makes one. A change of the master key takes the key of each slot from
+/// it, so that no passphrase is stretched twice. Copies share the keys, which are wiped with the last of them.
 package struct OpenedKeySlots: Sendable {
   /// The keys by the headers of their slots.
   private var keys: [[UInt8]: SlotKey] = [:]

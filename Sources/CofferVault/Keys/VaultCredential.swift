@@ -44,8 +44,9 @@ extension VaultCredential {
 
   /// One or more identities. The first slot of one of their recipients opens the vault.
   ///
-  /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
-  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or a person accepts it.
+  /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with
+  /// `.untrusted`, until ``VaultOptions/pins`` name it, a record says that it was used at its path, or a person accepts
+  /// it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
     VaultCredential(kind: .identity, secret: SecretBytes(""), identities: identities)
   }
@@ -55,8 +56,8 @@ extension VaultCredential {
     VaultCredential(kind: .recipient, secret: SecretBytes(""), recipient: recipient)
   }
 
-  /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a
-  /// derivation until the master key is changed.
+  /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a derivation
+  /// until the master key is changed.
   ///
   /// A master key fits no key slot: it cannot be added to a vault, nor removed without a change of the master key.
   /// Prefer a key for anything that is kept longer than a session.
@@ -90,7 +91,8 @@ extension VaultCredential {
     )
   }
 
-  /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too old.
+  /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too
+  /// old.
   package func recipients() throws(SecretError) -> [VaultRecipient] {
     if let recipient { return [recipient] }
     return try identities.map { identity throws(SecretError) in

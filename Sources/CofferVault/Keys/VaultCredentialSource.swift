@@ -15,8 +15,8 @@ public struct VaultCredentialSource: Sendable {
 
   /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
   package let name: String
-  /// Whether the source may ask a person. Such a source is not used for a read that no person asked for, such as one that
-  /// follows a change by another process.
+  /// Whether the source may ask a person. Such a source is not used for a read that no person asked for, such as one
+  /// that follows a change by another process.
   package let mayPrompt: Bool
   /// How often the source is asked while its credentials do not open the vault.
   let attempts: Int
@@ -28,7 +28,8 @@ public struct VaultCredentialSource: Sendable {
   ///   - name: The name of the source in messages. Never a secret.
   ///   - mayPrompt: Whether `body` may ask a person.
   ///   - attempts: How often `body` is called while its credentials do not open the vault: 1…100.
-  ///   - body: Returns a credential, or `nil` if it has none for the vault; then the next source is asked. Throws if it should
+  ///   - body: Returns a credential, or `nil` if it has none for the vault; then the next source is asked. Throws if it
+  ///     should
   ///     have one and cannot return it; then no other source is asked. It is called from any thread. Calls on the vault wait
   ///     for it, so it needs a deadline of its own.
   public init(

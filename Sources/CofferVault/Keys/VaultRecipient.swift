@@ -3,8 +3,8 @@ internal import CofferVaultFormat
 
 /// The public key of a person or a machine that a vault can be opened by: `age1…`, or `age1pq1…`.
 ///
-/// Its ``VaultIdentity`` opens the vault. The texts are those of age, whose `age-keygen` makes them too. A recipient stands
-/// in clear in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
+/// Its ``VaultIdentity`` opens the vault. The texts are those of age, whose `age-keygen` makes them too. A recipient
+/// stands in clear in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
 public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   let key: [UInt8]
   /// `true` for a hybrid recipient (X-Wing: ML-KEM-768 and X25519), whose slot a large quantum computer cannot open.
@@ -40,9 +40,9 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
       .withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Returns the recipients in a text with one on each line. Empty lines, and those that begin with `#`, have no meaning.
-  /// Lines end with LF or CR LF. Throws `.invalidKey` if there is none, for another line, and for a character that another
-  /// program may take for the end of a line: a recipient after it would be hidden in a comment.
+  /// Returns the recipients in a text with one on each line. Empty lines, and those that begin with `#`, have no
+  /// meaning. Lines end with LF or CR LF. Throws `.invalidKey` if there is none, for another line, and for a character
+  /// that another program may take for the end of a line: a recipient after it would be hidden in a comment.
   package static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
     var recipients: [VaultRecipient] = []
     let lineEnds: [Unicode.GeneralCategory] = [.control, .lineSeparator, .paragraphSeparator]
@@ -107,8 +107,8 @@ public struct VaultIdentity: Sendable {
     text.withUnsafeBytes { $0.starts(with: prefix.utf8) || $0.first == UInt8(ascii: "#") }
   }
 
-  /// Returns the identities in a text with one on each line, as `age-keygen` writes it. Empty lines, and those that begin
-  /// with `#`, have no meaning. Throws `.invalidKey` if there is none, or another line.
+  /// Returns the identities in a text with one on each line, as `age-keygen` writes it. Empty lines, and those that
+  /// begin with `#`, have no meaning. Throws `.invalidKey` if there is none, or another line.
   public static func parse(_ text: SecretBytes) throws(SecretError) -> [VaultIdentity] {
     var identities: [VaultIdentity] = []
     var start = 0

@@ -113,8 +113,8 @@ final class LocalFile: MediumFile {
 
   /// Ensures that the file's name is on the disk, once for each file.
   ///
-  /// The process that moved the file here may have failed before its last barrier. Without this one a power
-  /// loss could bring the old file back, without the changes that are acknowledged from now on.
+  /// The process that moved the file here may have failed before its last barrier. Without this one a power loss could
+  /// bring the old file back, without the changes that are acknowledged from now on.
   private func synchronizeName() throws(SecretError) {
     if facts.now.isNameDurable { return }
     try location.synchronize()
@@ -142,8 +142,8 @@ final class LocalFile: MediumFile {
       throw error
     }
     do throws(SecretError) { try barrier() } catch { return .unconfirmed(error) }
-    // The change is committed. With the second copy no damage to a single slot can lose it. It needs no
-    // barrier: the first barrier of the next commit comes before any slot is written again.
+    // The change is committed. With the second copy no damage to a single slot can lose it. It needs no barrier: the
+    // first barrier of the next commit comes before any slot is written again.
     do throws(SecretError) { try storage.write(appendix.slots[1].page, at: appendix.slots[1].offset) } catch {
       // The next commit writes this slot first.
     }
@@ -178,8 +178,8 @@ final class LocalDraft: MediumDraft {
 
   /// Creates the file under a temporary name, after those that interrupted processes left are removed.
   ///
-  /// The file is locked from the start, so that no process that finds it in the vault's place can change it
-  /// before its writer has finished.
+  /// The file is locked from the start, so that no process that finds it in the vault's place can change it before its
+  /// writer has finished.
   init(
     at location: StorageLocation, _ environment: VaultEnvironment, _ purpose: DraftPurpose = .replacement,
     replacing former: FileFacts? = nil

@@ -74,8 +74,8 @@ final class FileFacts: Sendable {
     var status: FileStatus
     /// Whether the directory's entry for the file is known to be on the disk.
     var isNameDurable = false
-    /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them
-    /// as clean, so the next change must write a new file.
+    /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them as
+    /// clean, so the next change must write a new file.
     var didFailSync = false
   }
   private let values: Mutex<Values>

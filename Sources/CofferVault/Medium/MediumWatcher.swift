@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferSystem
 internal import Synchronization
 
-/// Watches a vault's file for changes while it is observed: with inotify on its directory, and with a check every two seconds
-/// for file systems that inotify does not cover (network, some overlays). Thread-safe.
+/// Watches a vault's file for changes while it is observed: with inotify on its directory, and with a check every two
+/// seconds for file systems that inotify does not cover (network, some overlays). Thread-safe.
 ///
 /// The process has one thread for all watches. The checks run on the threads for calls, because a check can wait for a
 /// lock.

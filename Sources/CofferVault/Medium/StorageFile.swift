@@ -3,8 +3,8 @@ internal import CofferSystem
 internal import CofferVaultFormat
 internal import Glibc
 
-// The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes
-// short reads and writes, and turns failures into errors about the vault's path.
+// The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes short reads
+// and writes, and turns failures into errors about the vault's path.
 
 /// Makes a call, and throws its failure as an error about `path`. `action` is a verb for the message.
 private func perform<R>(
@@ -83,8 +83,7 @@ struct StorageLocation: Sendable {
   /// The path as the user gave it, for messages.
   let path: String
 
-  /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of
-  /// an error.
+  /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of an error.
   init(
     _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {

@@ -11,15 +11,15 @@ package protocol VaultMedium: AnyObject, Sendable {
   /// Opens the file that is there now. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
   func open() throws(SecretError) -> any MediumFile
 
-  /// Begins the file of a new vault. Throws `.alreadyExists` if there is anything at the place, and `.io` or `.denied` if
-  /// nothing can be written there.
+  /// Begins the file of a new vault. Throws `.alreadyExists` if there is anything at the place, and `.io` or `.denied`
+  /// if nothing can be written there.
   func newFile() throws(SecretError) -> any MediumDraft
 
   /// Throws as ``newFile()`` does if the place is taken or does not exist, and writes nothing.
   func requireVacant() throws(SecretError)
 
-  /// Calls `onChange` after each change of the file, until the result is released. `onChange` must not block. Throws `.io` if
-  /// the place does not exist yet or cannot be watched.
+  /// Calls `onChange` after each change of the file, until the result is released. `onChange` must not block. Throws
+  /// `.io` if the place does not exist yet or cannot be watched.
   func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch
 
   /// Whether the same file is at the place of `other`.
@@ -49,14 +49,15 @@ package protocol MediumFile: AnyObject, Sendable {
   var isWritable: Bool { get }
   /// Whether other users may read the file.
   var isReadableByOthers: Bool { get }
-  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`. Does what
-  /// a change needs and can be done before the lock is taken.
+  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`.
+  /// Does what a change needs and can be done before the lock is taken.
   func prepareForChange(allowingReaders: Bool) throws(SecretError)
 
   // MARK: Locks
 
-  /// Takes the lock that keeps other programs from changing the file, or with `exclusive` from reading it under the lock too.
-  /// Returns `false` if another one has it. A medium that refuses late changes needs no lock, and returns `true`.
+  /// Takes the lock that keeps other programs from changing the file, or with `exclusive` from reading it under the
+  /// lock too. Returns `false` if another one has it. A medium that refuses late changes needs no lock, and returns
+  /// `true`.
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool
   func unlock() throws(SecretError)
   /// Takes a lease by its number, 0…2⁶²−1. Returns what holds it until it is released, or `nil` if another one has it.
@@ -81,14 +82,14 @@ package enum DraftPurpose: Sendable {
   case appendix
 }
 
-/// A file that is being written and is no vault yet. It is removed with its last reference, unless it was published. Not
-/// thread-safe.
+/// A file that is being written and is no vault yet. It is removed with its last reference, unless it was published.
+/// Not thread-safe.
 package protocol MediumDraft: AnyObject {
   /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError)
   func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8]
-  /// Puts the file in its place. If it throws, nothing was changed. Nobody else changes the new file as long as the draft
-  /// exists.
+  /// Puts the file in its place. If it throws, nothing was changed. Nobody else changes the new file as long as the
+  /// draft exists.
   func publish() throws(SecretError) -> Publication
 }
 

@@ -13,8 +13,8 @@ struct BufferedFileReader {
 
   init(_ file: any MediumFile, end: Int) { (self.file, self.end) = (file, end) }
 
-  /// Returns the range of ``bytes`` that holds the `count` bytes at `offset` of the file. Throws `.tampered`
-  /// past the end.
+  /// Returns the range of ``bytes`` that holds the `count` bytes at `offset` of the file. Throws `.tampered` past the
+  /// end.
   mutating func range(at offset: Int, count: Int) throws(SecretError) -> Range<Int> {
     guard count <= end - offset else { throw .tampered("a part reaches past the end") }
     if offset < start || offset + count > start + bytes.count {

@@ -8,8 +8,8 @@ extension VaultSnapshot {
     HistoryRule(base.settings.history, now: now).kept(try records(identifier))
   }
 
-  /// Returns the removed secrets within the history limit, sorted by identifier. To include the changes of a transaction, pass
-  /// its tail, and what it keeps of the records of a secret.
+  /// Returns the removed secrets within the history limit, sorted by identifier. To include the changes of a
+  /// transaction, pass its tail, and what it keeps of the records of a secret.
   func removedItems(
     inService service: String?, _ tail: Tail? = nil, now: Date,
     keeping: ([BlockEntry]) -> [BlockEntry] = { $0 }

@@ -83,9 +83,9 @@ package final class VaultSnapshot: Sendable {
 
   // MARK: Later states
 
-  /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed, or
-  /// `nil` if there was no commit. A name is `nil` if its record does not decode, which only its own readers are told. Throws
-  /// `.tampered`, `.rolledBack` and `.io`.
+  /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed,
+  /// or `nil` if there was no commit. A name is `nil` if its record does not decode, which only its own readers are
+  /// told. Throws `.tampered`, `.rolledBack` and `.io`.
   func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
     guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
     let new = try CommitSlots(reading: file, keys: keys)
@@ -103,8 +103,8 @@ package final class VaultSnapshot: Sendable {
     return (VaultSnapshot(after: self, new, tail), changed)
   }
 
-  /// Whether this vault was in the state `earlier`, or `nil` if the file does not show it: it is from before the changes
-  /// that the root lists. `isTag` tells whether a tag is that of the state. Throws `.tampered` and `.io`.
+  /// Whether this vault was in the state `earlier`, or `nil` if the file does not show it: it is from before the
+  /// changes that the root lists. `isTag` tells whether a tag is that of the state. Throws `.tampered` and `.io`.
   func shows(_ sequence: Int, isTag: (Bytes16) -> Bool) throws(SecretError) -> Bool? {
     if sequence > state.sequence { return false }
     if sequence > base.sequence {
@@ -191,7 +191,8 @@ package final class VaultSnapshot: Sendable {
     }
   }
 
-  /// Returns the position of the only block that can have the newest version of `id`, or `nil` if `id` comes before the first.
+  /// Returns the position of the only block that can have the newest version of `id`, or `nil` if `id` comes before the
+  /// first.
   private func block(for id: Bytes16) throws(SecretError) -> BlockPosition? {
     let node: Int? = base.hasNodes ? base.entries.index(for: id) : 0
     guard let node, let index = try list(node).index(for: id) else { return nil }
@@ -232,9 +233,9 @@ package final class VaultSnapshot: Sendable {
     guard end == next else { throw .tampered("the base does not add up") }
   }
 
-  /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include the
-  /// changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a remove does
-  /// not follow a put.
+  /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include
+  /// the changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a
+  /// remove does not follow a put.
   func forEachSecret(
     _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
@@ -291,8 +292,8 @@ package final class VaultSnapshot: Sendable {
     }
   }
 
-  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`. To include
-  /// the changes of a transaction, pass its tail. Throws `.tampered`.
+  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`. To
+  /// include the changes of a transaction, pass its tail. Throws `.tampered`.
   func items(inService service: String?, _ tail: Tail? = nil) throws(SecretError) -> [SecretItem] {
     var items: [SecretItem] = []
     try forEachItem(inService: service, tail) { entry throws(SecretError) in

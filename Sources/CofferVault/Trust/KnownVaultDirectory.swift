@@ -4,8 +4,8 @@ internal import Glibc
 
 /// The directory of the known-vault records.
 enum KnownVaultDirectory {
-  /// Opens the directory at `path` for the records about the vault at `vault`. Returns `nil` if there is no such directory.
-  /// Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
+  /// Opens the directory at `path` for the records about the vault at `vault`. Returns `nil` if there is no such
+  /// directory. Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
   static func open(
     _ path: String, about vault: String, _ environment: VaultEnvironment
   ) throws(SecretError) -> StorageLocation? {

@@ -4,9 +4,9 @@ internal import CofferVaultFormat
 
 /// The file of one known-vault record: what was seen of the vault at one path, or of one vault at any path.
 ///
-/// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the
-/// other is on the disk, so that a power loss leaves at least one of them. The record of a vault is always made anew, because
-/// the path that it ends with may change.
+/// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the other is on
+/// the disk, so that a power loss leaves at least one of them. The record of a vault is always made anew, because the
+/// path that it ends with may change.
 struct KnownVaultFile {
   /// What a record is about: a path, or the vault with an id, in hexadecimal digits. No path begins with a NUL.
   struct Subject: Hashable {
@@ -43,11 +43,9 @@ struct KnownVaultFile {
   /// The text that a new file ends with: that of the subject; and for a vault, the path at which its key was seen.
   private var ending: String { subject.isVault ? subject.text + path : path }
 
-  /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is
-  /// damaged.
+  /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is damaged.
   ///
-  /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
-  /// lock.
+  /// Another process may be writing to a slot that is not valid, so that the file is then read again under a lock.
   func load() throws(SecretError) -> Slots? {
     guard let opened = try open() else { return nil }
     do throws(SecretError) {
@@ -70,7 +68,8 @@ struct KnownVaultFile {
     fileprivate let status: FileStatus
   }
 
-  /// Locks the file, or returns `nil` if there is none. Throws `.timedOut` if other processes keep it locked for `timeout`.
+  /// Locks the file, or returns `nil` if there is none. Throws `.timedOut` if other processes keep it locked for
+  /// `timeout`.
   func lock(exclusive: Bool = true, timeout: Duration = Self.lockTime) throws(SecretError) -> Opened? {
     let attempts = Int(timeout / Self.lockPause)
     for attempt in 0...attempts {
@@ -182,8 +181,8 @@ struct KnownVaultFile {
       ? KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment) : record
   }
 
-  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists`
-  /// if there is a file and it is not to be replaced.
+  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists` if there is
+  /// a file and it is not to be replaced.
   func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
     location.removeAbandoned(of: environment.user)
     let new = try location.createNew(environment.randomness)
@@ -201,7 +200,8 @@ struct KnownVaultFile {
   /// Changes the record to `record`, except for the policy and the scope, if that is newer or if a slot is damaged. The
   /// state that `record` names must be on the disk. `locked` is the file if it is locked already.
   ///
-  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no record.
+  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no
+  /// record.
   func record(
     later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Opened?,
     judge: (Slots) throws(SecretError) -> Void

@@ -1,13 +1,14 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// Refuses a vault that is not the one that was seen at its path, or not a later state of it, or one under another master key
-/// than the one that was seen of this vault at any path.
+/// Refuses a vault that is not the one that was seen at its path, or not a later state of it, or one under another
+/// master key than the one that was seen of this vault at any path.
 ///
-/// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths of
-/// the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
-/// resolved. A link or a renamed directory therefore cannot put an older copy in the vault's place. The first use of a path
-/// is trusted. One more record has the vault's master key, so that a copy that a removed key opens is refused at other paths.
+/// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths
+/// of the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with
+/// all links resolved. A link or a renamed directory therefore cannot put an older copy in the vault's place. The first
+/// use of a path is trusted. One more record has the vault's master key, so that a copy that a removed key opens is
+/// refused at other paths.
 struct KnownVaults {
   private let options: VaultOptions
   private let environment: VaultEnvironment
@@ -45,8 +46,8 @@ struct KnownVaults {
 
   // MARK: Checking
 
-  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault`, `.unexpectedKey` or
-  /// `.unverifiable`, and `.configuration` for wrong pins.
+  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault`, `.unexpectedKey`
+  /// or `.unverifiable`, and `.configuration` for wrong pins.
   mutating func identify(_ file: VaultFile) throws(SecretError) {
     try locate(file)
     try requirePins(of: file)
@@ -143,7 +144,8 @@ struct KnownVaults {
     return pins
   }
 
-  /// Throws unless `opened` follows from what `file` says. The error about the record of a vault names where its key was seen.
+  /// Throws unless `opened` follows from what `file` says. The error about the record of a vault names where its key
+  /// was seen.
   private func check(
     _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
   ) throws(SecretError) {
@@ -195,9 +197,9 @@ struct KnownVaults {
     recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
 
-  /// Locks the records of `vault`, whose master key is about to change, until ``unlockRecords()``. Throws `.timedOut` if
-  /// another process keeps one locked for `timeout`, and what a check of the vault throws if a record says something else by
-  /// now. A record that does not exist or cannot be locked is passed over.
+  /// Locks the records of `vault`, whose master key is about to change, until ``unlockRecords()``. Throws `.timedOut`
+  /// if another process keeps one locked for `timeout`, and what a check of the vault throws if a record says something
+  /// else by now. A record that does not exist or cannot be locked is passed over.
   mutating func lockRecords(of vault: VaultSnapshot, timeout: Duration) throws(SecretError) {
     // Each process takes them in the same order.
     let files = records(shared.accepted?.record.isDetached ?? false)
@@ -234,9 +236,9 @@ struct KnownVaults {
     if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
   }
 
-  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only at its
-  /// path; `nil`: as its records say. Without `knowsOtherKey`, the vault's record must not be of another master key. Throws `.io` or
-  /// `.denied` if a record cannot be written.
+  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only
+  /// at its path; `nil`: as its records say. Without `knowsOtherKey`, the vault's record must not be of another master
+  /// key. Throws `.io` or `.denied` if a record cannot be written.
   mutating func trustAndPublish(
     _ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?, isDetached: Bool?, knowsOtherKey: Bool = true
   ) throws(SecretError) {
@@ -283,8 +285,8 @@ struct KnownVaults {
     }
   }
 
-  /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A record
-  /// that cannot be read may have been strict.
+  /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A
+  /// record that cannot be read may have been strict.
   private func recordedPolicy(of vault: Bytes16) -> (policy: KnownVaultRecord.Policy?, isDetached: Bool) {
     var (policies, isDetached): ([KnownVaultRecord.Policy], Bool) = ([], !pathRecords.isEmpty)
     for pathRecord in pathRecords {
@@ -309,8 +311,8 @@ struct KnownVaults {
       return true
     }
     do throws(SecretError) {
-      // The writer of this state may have been killed before its last barriers, so they are repeated: only
-      // what is on the disk may be recorded.
+      // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
+      // the disk may be recorded.
       try opened.file.storage.synchronize()
       if known == nil {
         try file.make(record, opened.keys, replacing: false)

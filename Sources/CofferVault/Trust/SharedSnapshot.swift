@@ -66,8 +66,8 @@ final class SharedSnapshot: Sendable {
   // MARK: Reading
 
   /// Reads the commits since, and returns the newest snapshot. Returns `nil` if no file is open, or if the path names
-  /// another file than it and than `checked`, which it named just now. Throws what ``VaultSnapshot/refreshed()`` throws, and
-  /// `.denied`.
+  /// another file than it and than `checked`, which it named just now. Throws what ``VaultSnapshot/refreshed()``
+  /// throws, and `.denied`.
   func refreshed(checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot? {
     while let snapshot = current {
       let isChecked = snapshot.file.storage === checked?.storage
@@ -84,8 +84,8 @@ final class SharedSnapshot: Sendable {
     return nil
   }
 
-  /// Publishes a later state of the open file. Returns `false` and does nothing if `former` is not the newest snapshot any
-  /// more: another thread has published the same state or a later one, and what was changed.
+  /// Publishes a later state of the open file. Returns `false` and does nothing if `former` is not the newest snapshot
+  /// any more: another thread has published the same state or a later one, and what was changed.
   @discardableResult
   func advance(
     from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],
@@ -104,8 +104,8 @@ final class SharedSnapshot: Sendable {
     }
   }
 
-  /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open, the
-  /// path names another file, a check fails or may fail because a commit is being written, or `body` throws.
+  /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open,
+  /// the path names another file, a check fails or may fail because a commit is being written, or `body` throws.
   func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) -> R? {
     do throws(SecretError) {
       guard let snapshot = try refreshed(), !snapshot.slots.isRecovered else { return nil }

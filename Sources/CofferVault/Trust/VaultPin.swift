@@ -4,7 +4,8 @@ internal import CofferVaultFormat
 /// Names one vault under one master key, and a state that it must have reached: `coffer-pin-v1:`, then base64url.
 ///
 /// A pin is compared with a vault before anything of it is used. It protects only if it comes by another way than the
-/// vault itself: whoever replaces a vault replaces a pin beside it as well. It is no secret. `VaultFormat` specifies it.
+/// vault itself: whoever replaces a vault replaces a pin beside it as well. It is no secret. `VaultFormat` specifies
+/// it.
 struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   let vault: Bytes16
   private let masterCommitment: [UInt8]
@@ -82,8 +83,8 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
     vault == file.header.vaultID && masterCommitment == file.header.masterCommitment
   }
 
-  /// Whether `vault` has been in the pinned state, or `nil` if its file does not show that any more. Throws `.rolledBack` if
-  /// it has not.
+  /// Whether `vault` has been in the pinned state, or `nil` if its file does not show that any more. Throws
+  /// `.rolledBack` if it has not.
   func isShown(by vault: VaultSnapshot) throws(SecretError) -> Bool? {
     if sequence == 0 { return true }
     let shown = try vault.shows(sequence) { tag in

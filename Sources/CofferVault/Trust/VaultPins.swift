@@ -6,8 +6,8 @@ struct VaultPins {
   private let pins: [(path: String?, pin: VaultPin)]
   var isEmpty: Bool { pins.isEmpty }
 
-  /// Parses the texts of pins. The last `=` of a text divides it; `%20` in the path is a space, and `%25` a percent sign.
-  /// Throws `.configuration` if one is malformed or mistyped.
+  /// Parses the texts of pins. The last `=` of a text divides it; `%20` in the path is a space, and `%25` a percent
+  /// sign. Throws `.configuration` if one is malformed or mistyped.
   init(_ texts: [String]) throws(SecretError) {
     pins = try texts.map { text throws(SecretError) in
       guard let divider = text.utf8.lastIndex(of: UInt8(ascii: "=")) else { return (nil, try VaultPin(text)) }
@@ -29,8 +29,8 @@ struct VaultPins {
     VaultPins(pins.filter { $0.path.map(paths.hasBytes) ?? true })
   }
 
-  /// Throws `.configuration` if pins of several vaults are given, and one of them for no path: it would accept its vault in
-  /// the place of another one.
+  /// Throws `.configuration` if pins of several vaults are given, and one of them for no path: it would accept its
+  /// vault in the place of another one.
   func requireBound(for file: VaultFile) throws(SecretError) {
     guard Set(pins.map(\.pin.vault)).count > 1, pins.contains(where: { $0.path == nil }) else { return }
     let line = pins.map { path, pin in
@@ -43,8 +43,8 @@ struct VaultPins {
       advice: "Write the path of its vault before each pin: \(line.joined(separator: " "))")
   }
 
-  /// Throws `.unexpectedVault` unless every pin names the vault of `file`, and `.unexpectedKey` unless one of them names its
-  /// master key too. Needs no key.
+  /// Throws `.unexpectedVault` unless every pin names the vault of `file`, and `.unexpectedKey` unless one of them
+  /// names its master key too. Needs no key.
   func requireIdentity(_ file: VaultFile) throws(SecretError) {
     if isEmpty { return }
     guard pins.allSatisfy({ $0.pin.vault == file.header.vaultID }) else {
@@ -60,8 +60,8 @@ struct VaultPins {
     }
   }
 
-  /// Whether the file of `vault` shows the state of every pin that names its master key: with `false`, it has moved past one of
-  /// them. Throws `.rolledBack` if one is not a state that the vault was in.
+  /// Whether the file of `vault` shows the state of every pin that names its master key: with `false`, it has moved
+  /// past one of them. Throws `.rolledBack` if one is not a state that the vault was in.
   func areShown(by vault: VaultSnapshot) throws(SecretError) -> Bool {
     var areShown = true
     for (_, pin) in pins where pin.names(vault.file) {

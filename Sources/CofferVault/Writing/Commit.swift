@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSnapshot {
-  /// Publishes the changes of `transaction` behind the end of the file. Returns how that ended, and the new state. If it
-  /// throws, the earlier content is still there.
+  /// Publishes the changes of `transaction` behind the end of the file. Returns how that ended, and the new state. If
+  /// it throws, the earlier content is still there.
   func commit(
     _ transaction: VaultTransaction
   ) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
@@ -26,8 +26,8 @@ extension SecretError {
   static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
 }
 
-/// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws
-/// `.tooLarge` if it fails: a number has reached a limit of the format.
+/// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws `.tooLarge` if it
+/// fails: a number has reached a limit of the format.
 func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> R {
   do throws(SecretError) { return try parse() } catch {
     throw SecretError(

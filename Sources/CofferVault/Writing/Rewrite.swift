@@ -22,9 +22,9 @@ extension VaultSnapshot {
       || transaction.state.end - state.baseEnd > max(threshold, state.baseEnd - file.baseStart)
   }
 
-  /// Writes the content of the vault with the changes of `transaction` to a new file, and publishes it. Earlier versions
-  /// beyond the history limit are dropped. Returns how that ended, and the state of the new file. If it throws, nothing was
-  /// changed.
+  /// Writes the content of the vault with the changes of `transaction` to a new file, and publishes it. Earlier
+  /// versions beyond the history limit are dropped. Returns how that ended, and the state of the new file. If it
+  /// throws, nothing was changed.
   ///
   /// Nobody else changes the new file before `recording`, which is called with its state when it counts, has returned.
   func rewrite(
@@ -68,8 +68,8 @@ extension VaultSnapshot {
           try entry.valueOffset < state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : transaction.sealedValue(of: entry)
-        // A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
-        // the new one must verify.
+        // A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards,
+        // so the new one must verify.
         _ = try record.metadata()
         let value = try keys.openValue(sealed, vault: header.vaultID, record: record)
         if newKeys !== keys {

@@ -4,8 +4,8 @@ internal import FoundationEssentials
 
 /// Changes to an unlocked vault that are committed together.
 ///
-/// Each change is sealed at once. A large transaction is kept in a draft of the vault's medium. Only the records of its changes
-/// stay in memory.
+/// Each change is sealed at once. A large transaction is kept in a draft of the vault's medium. Only the records of its
+/// changes stay in memory.
 final class VaultTransaction: SecretAccess {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
@@ -15,8 +15,8 @@ final class VaultTransaction: SecretAccess {
   private var lastLookup: (identifier: SecretIdentifier, id: Bytes16)?
   /// For each changed secret, the index of its newest frame in ``tail``.
   private var newest: [Bytes16: Int] = [:]
-  /// The secrets that are erased, and the sequence up to which the commit keeps no record of each. It rewrites the file if there
-  /// are any.
+  /// The secrets that are erased, and the sequence up to which the commit keeps no record of each. It rewrites the file
+  /// if there are any.
   private(set) var erased: [Bytes16: Int] = [:]
   /// The frames and values that are not in ``draft``.
   private var buffer: [UInt8] = []
@@ -33,8 +33,8 @@ final class VaultTransaction: SecretAccess {
 
   var isEmpty: Bool { newest.isEmpty && erased.isEmpty }
 
-  /// What observers are told after the commit: which secrets have changed, or that any may have if a stream cannot keep all
-  /// their names.
+  /// What observers are told after the commit: which secrets have changed, or that any may have if a stream cannot keep
+  /// all their names.
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
     let identifiers = try newest.values.map { index throws(SecretError) in
@@ -93,8 +93,8 @@ final class VaultTransaction: SecretAccess {
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
-    // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or has
-    // another name.
+    // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or
+    // has another name.
     if newest[record.id] == nil { _ = try vault.records(record.identifier(), id: record.id) }
     if buffer.count >= Self.bufferLength, hasDrafts { try writeBuffer() }
     let (plaintext, keys) = (record.frame, vault.keys)
