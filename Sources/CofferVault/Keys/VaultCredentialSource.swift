@@ -29,9 +29,8 @@ public struct VaultCredentialSource: Sendable {
   ///   - mayPrompt: Whether `body` may ask a person.
   ///   - attempts: How often `body` is called while its credentials do not open the vault: 1…100.
   ///   - body: Returns a credential, or `nil` if it has none for the vault; then the next source is asked. Throws if it
-  ///     should
-  ///     have one and cannot return it; then no other source is asked. It is called from any thread. Calls on the vault wait
-  ///     for it, so it needs a deadline of its own.
+  ///     should have one and cannot return it; then no other source is asked. It is called from any thread. Calls on
+  ///     the vault wait for it, so it needs a deadline of its own.
   public init(
     _ name: String, mayPrompt: Bool = false, attempts: Int = 1,
     _ body: @escaping @Sendable (Request) throws(SecretError) -> VaultCredential?
