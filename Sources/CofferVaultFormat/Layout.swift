@@ -26,7 +26,7 @@ package enum Layout {
   /// The difference between a seal's length and its plaintext's: nonce and tag.
   package static let sealOverhead = 40
 
-  /// The length of the metadata, which begins a frame.
+  /// The number of bytes at the start of a frame that hold the length of its metadata.
   package static let framePrefixLength = 4
   /// The unit that metadata and values are padded to.
   package static let paddingUnit = 32

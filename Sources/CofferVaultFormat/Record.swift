@@ -161,7 +161,7 @@ package struct Record: Sendable {
   /// The plaintext of the record's frame, without padding.
   package var frame: [UInt8] { encode(id, sequence, bytes) }
 
-  /// What a reader needs of a frame that is about another secret than the one that it looks for.
+  /// The part of a frame that a reader needs in order to skip it.
   package struct Head: Sendable {
     package let id: Bytes16
     package let sequence: Int

@@ -38,7 +38,7 @@ public enum DefaultBackend {
   /// Throws `.noBackend` and `.configuration` if the configuration names none.
   public static func current() throws(SecretError) -> any SecretBackend { try source.resolve() }
 
-  /// Returns that backend. Runs on a thread for blocking calls, because the first use may wait for the session bus.
+  /// Like the synchronous `current()`, on a thread for blocking calls: the first use may wait for the session bus.
   public static func current() async throws(SecretError) -> any SecretBackend {
     try await offPool { () throws(SecretError) in try source.resolve() }
   }

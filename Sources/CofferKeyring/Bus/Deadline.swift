@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The time limit of a backend's method, or of a part of it, for everything that it waits for.
 final class Deadline: Sendable {
-  /// The end, the whole time, and the numbers of answers that have come and that were expected so far.
+  /// When it ends, its total length, and how many answers have arrived and how many were expected.
   private let state: Mutex<(end: ContinuousClock.Instant, total: Duration, came: Int, expected: Int)>
 
   init(after total: Duration) { state = Mutex((.now + total, total, 0, 0)) }

@@ -7,7 +7,7 @@ enum ServiceKind {
   case keePassXC
   /// KWallet's daemons: kwalletd5, kwalletd6 and ksecretd.
   case kWallet
-  /// Any other program, and one whose name cannot be read, as in another container.
+  /// Another program, or one whose name cannot be read, for example because it runs in another container.
   case other
 
   init(process id: UInt32?) {

@@ -110,7 +110,7 @@ package enum PrivateFile {
     } catch {
       // A second attempt would give the contents a name.
       if error.number == EEXIST { throw error }
-      // Some file systems have no files without a name. Without /proc, older kernels cannot give such a file a name.
+      // Not every file system supports unnamed files, and older kernels need /proc to name one.
       let file = try NewFile(for: name, in: directory, needsLock: false)
       try finish(file, replacing: replacing) { () throws(FileSystemError) in
         try file.file.writeAll(contents, at: 0)

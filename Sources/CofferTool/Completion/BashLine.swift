@@ -90,7 +90,7 @@ struct BashLine {
       }
     }
     if start == line.count { (kept, quote) = (text, open) }
-    // In an open quote, bash replaces everything after it.
+    // If a quote is open, bash replaces everything after the quote mark.
     if open != .none && quoteStart != start { return nil }
     current = isLiteral ? text : nil
   }

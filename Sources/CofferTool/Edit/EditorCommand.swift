@@ -11,7 +11,7 @@ internal import Glibc
 struct EditorCommand {
   /// The command as the user wrote it. A shell runs it.
   let text: String
-  /// The arguments that precede the file's path, or `nil` if the editor is not known to leave nothing.
+  /// The arguments that precede the file's path, or `nil` if the editor may leave copies of the text.
   let options: [String]?
 
   /// `directory` is the private directory of the file.

@@ -28,7 +28,7 @@ struct BackendOptions: StoreOptions {
 }
 
 extension StoreOptions {
-  /// Whether an option selects the store, in place of a file.
+  /// Whether an option selects the store. Then the project's file does not.
   var isGiven: Bool { backend != nil || vault != nil || collection != nil }
 
   /// The backend that the options select, or `nil` if the configuration decides.

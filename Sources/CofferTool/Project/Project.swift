@@ -48,7 +48,7 @@ struct Project {
     return paths.first { FileStatus(of: $0, followingLink: false) != nil } ?? paths[0]
   }
 
-  /// The path of a file above the work tree, which is not followed, or `nil`.
+  /// The path of a project file above the work tree, or `nil`. Such a file has no effect.
   static func unfollowed() throws(SecretError) -> String? {
     guard var directory = try directories().last, BackendConfiguration.isWorkTree(directory) else {
       return nil
@@ -144,7 +144,7 @@ struct Project {
     if let exposure {
       reason = exposure
     } else if let vault, isVaultInside, usingVault {
-      guard try Self.isCopy(vault) else { return noteOnce() }
+      guard try Self.namesCopy.get() else { return noteOnce() }
       reason = "names \(vault), a copy of a vault that you use elsewhere"
     } else if isVaultInside {
       reason = "would choose among the secrets of the store that COFFER_BACKEND or COFFER_VAULT names"
@@ -168,11 +168,12 @@ struct Project {
       advice: "Read it, and run secret allow. Or ignore it with --backend or --vault.")
   }
 
-  /// Whether the vault was used at another path, and not at this one. Keys that are recorded for it, or that `unlock`
-  /// keeps, would open a copy in somebody else's repository too.
-  private static func isCopy(_ vault: String) throws(SecretError) -> Bool {
+  /// Whether the vault of the project was used at another path, and not at this one. Keys that are recorded for it, or
+  /// that `unlock` keeps, would open a copy in somebody else's repository too. Looked up once per process.
+  private static let namesCopy = Result { () throws(SecretError) -> Bool in
+    guard let path = try found.get()?.vault else { return false }
     let configuration = BackendConfiguration.current()
-    let vault = configuration.vault(at: vault, credentials: [])
+    let vault = configuration.vault(at: path, credentials: [])
     let id: String
     do throws(SecretError) {
       id = try vault.description().id

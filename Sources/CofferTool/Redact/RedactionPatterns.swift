@@ -27,7 +27,7 @@ final class RedactionPatterns: Sendable {
   /// A filter of the patterns' first bytes and first windows, and the bytes of the patterns.
   private let block: SecretBytes
   private let filterSize: Int
-  /// The bytes in a window, without separators: as many as the shortest pattern has, and at most 8.
+  /// The number of bytes in a window, not counting separators: the length of the shortest pattern, but at most 8.
   private let windowSize: Int
 
   init(_ values: [(variable: String, value: SecretBytes)]) {

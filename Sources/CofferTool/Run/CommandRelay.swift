@@ -70,7 +70,8 @@ final class CommandRelay {
     }
   }
 
-  /// Waits for the next event, and reads and writes once what is ready. Returns a signal that arrived.
+  /// Waits for the next event. Then reads or writes once on each descriptor that is ready. Returns a signal that
+  /// arrived.
   private func exchange() throws -> BlockedSignals.Arrival? {
     var requests: [pollfd] = []
     var actions: [() -> Void] = []

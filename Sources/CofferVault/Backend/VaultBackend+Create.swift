@@ -39,7 +39,7 @@ extension VaultBackend {
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) -> Bool {
-    // Checked before the passphrase is stretched. The medium decides below.
+    // An early check, because stretching the passphrase takes long. Publishing the file checks again.
     try medium.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)
     let vault = environment.randomness.bytes16()

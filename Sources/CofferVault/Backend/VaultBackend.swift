@@ -303,8 +303,8 @@ public final class VaultBackend: SecretBackend {
   /// Whether the file of this vault is the one of `other`.
   package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
 
-  /// Whether records are about the vault with its id at this path, or only at other paths. `nil` if there is no record
-  /// of it. A record that cannot be read does not count. Throws what ``description()`` throws.
+  /// `true` if a record says that this vault was seen at this path, `false` if only at other paths, `nil` if there is
+  /// no record of it. A record that cannot be read does not count. Throws what ``description()`` throws.
   package func isKnown() throws(SecretError) -> Bool? {
     try withSession { session throws(SecretError) in try session.isKnown() }
   }

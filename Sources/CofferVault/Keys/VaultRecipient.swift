@@ -78,7 +78,7 @@ public struct VaultIdentity: Sendable {
   /// `nil` for a post-quantum identity if the libsodium at hand is older than 1.0.22.
   public let recipient: VaultRecipient?
 
-  /// Whether the libsodium at hand, 1.0.22 or later, has post-quantum recipients.
+  /// Whether the libsodium in use has post-quantum recipients. They need version 1.0.22.
   package static var supportsPostQuantum: Bool { Sodium.hasXWing }
 
   private static let length = 32

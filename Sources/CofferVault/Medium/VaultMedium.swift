@@ -82,7 +82,7 @@ package enum DraftPurpose: Sendable {
   case appendix
 }
 
-/// A file that is being written and is no vault yet. It is removed with its last reference, unless it was published.
+/// A file that is being written and is not yet a vault. It is removed with its last reference, unless it was published.
 /// Not thread-safe.
 package protocol MediumDraft: AnyObject {
   /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.

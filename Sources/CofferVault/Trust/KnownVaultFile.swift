@@ -57,7 +57,7 @@ struct KnownVaultFile {
     do throws(SecretError) {
       if let locked = try lock(exclusive: false) { return try slots(of: locked) }
     } catch {
-      // Without the lock, the file that was open decides.
+      // If the file cannot be locked, the open one is read again.
     }
     return try slots(of: opened)
   }
@@ -197,11 +197,11 @@ struct KnownVaultFile {
     try location.synchronize()
   }
 
-  /// Changes the record to `record`, except for the policy and the scope, if that is newer or if a slot is damaged. The
-  /// state that `record` names must be on the disk. `locked` is the file if it is locked already.
+  /// Writes `record` to the file if it is newer, or if a slot is damaged. Keeps the file's policy and scope. The state
+  /// that `record` names must be on the disk. `locked` is the file if it is locked already.
   ///
-  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no
-  /// record.
+  /// `judge` gets the file's present slots, and throws if the vault is not a later state of them. Returns `false` if
+  /// there is no record.
   func record(
     later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Opened?,
     judge: (Slots) throws(SecretError) -> Void

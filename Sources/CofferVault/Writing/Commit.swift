@@ -21,11 +21,6 @@ extension VaultSnapshot {
   }
 }
 
-extension SecretError {
-  /// The error for a record whose lookup id is not that of its names.
-  static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
-}
-
 /// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws `.tooLarge` if it
 /// fails: a number has reached a limit of the format.
 func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> R {

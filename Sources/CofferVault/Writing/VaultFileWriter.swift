@@ -47,7 +47,7 @@ struct VaultFileWriter {
     blockStart = entry.end
   }
 
-  /// Seals and writes a part of the base, and returns how what is above names it.
+  /// Seals and writes a part of the base. Returns its entry for the index above it.
   private mutating func write(
     _ part: BasePart, _ bytes: [UInt8], first: VersionPosition = VersionPosition(id: .zero, sequence: 0),
     itemCount: Int = 0

@@ -257,7 +257,8 @@ import Testing
       #expect(given(directory.file(name), 0) == nil, "\(name)")
       #expect(given(directory.file(name), 54_321) == directory.file(name))
     }
-    // A shared directory, in which a link of another user is not followed, and which is no home directory.
+    // A directory that everybody can write to: it is not used as a home directory, and links of others are not
+    // followed.
     #expect(chmod(directory.path, 0o1777) == 0)
     #expect(given(directory.path, 0) == nil && given(directory.path, 54_321) == directory.path)
     let place = directory.path

@@ -101,7 +101,8 @@ import Testing
     expectForms(of: value, inReadsOf: 1...64)
   }
 
-  /// The value is at each place of a longer text. Two characters of base64 may have bits of the value and of others.
+  /// The value stands at different offsets in a longer text. The first and the last base64 character may also hold bits
+  /// of its neighbours.
   @Test(arguments: values, [[UInt8]("+/".utf8), [UInt8]("-_".utf8)]) func base64IsFoundInALongerText(
     _ value: String, _ last: [UInt8]
   ) {

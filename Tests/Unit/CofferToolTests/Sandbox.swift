@@ -45,7 +45,7 @@ final class Sandbox {
     ]
   }
 
-  /// A value that no other test has, so that what is found of it is this test's.
+  /// A value that no other test uses: wherever it is found, this test has leaked it.
   static func canary() -> String { "canary-\(UInt64.random(in: 1 << 60...UInt64.max))" }
 
   /// The `secret` that was built beside this test bundle.

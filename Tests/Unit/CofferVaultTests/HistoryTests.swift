@@ -72,7 +72,7 @@ import Testing
     // Dropped when the vault is written anew after a later change.
     try open().set("b", [1])
     #expect(try earlier("a", in: compacted()) == [[2]])
-    // A clock that goes back brings nothing back.
+    // Setting the clock back does not restore a dropped version.
     clock.advance(-20 * Self.day)
     #expect(try earlier("a") == [[2]])
   }

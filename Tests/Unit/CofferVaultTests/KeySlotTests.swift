@@ -112,7 +112,7 @@ import Testing
     #expect(asked.value == before)
   }
 
-  /// A rekey changes no name's place among the leases.
+  /// A rekey does not change which byte of the lease file stands for a name.
   @Test func aLeaseOutlastsARekey() throws {
     let vault = try vault(.key)
     let (one, two) = (vault.open(), vault.open())

@@ -125,7 +125,7 @@ import Testing
     #expect(try vault.bytes == before)
   }
 
-  /// Blocks are read one by one, so none is much larger than the others.
+  /// A reader reads whole blocks, so no block may be much larger than the limit.
   @Test func aRewriteFillsBlocksUpToTheirLimit() throws {
     let vault = try TestVault()
     let backend = vault.open()

@@ -197,7 +197,7 @@ import Testing
       if thrown({ () throws(SecretError) in try backend.unlock() })?.code == .locked { isLocked.add() }
     }
     asked.wait()
-    // Looks wait for the thread above, and further periods for them.
+    // The periodic look waits until the thread above is done, and later ones wait for it.
     try await Task.sleep(for: .milliseconds(200))
     fileSystem.send()
     end.signal()

@@ -183,11 +183,3 @@ struct ImportCommand: ParsableCommand {
     return plan
   }
 }
-
-extension [String] {
-  /// Up to `most` of these texts for a message, and the number of the others.
-  func listed(most: Int) -> String {
-    let shown = prefix(most).joined(separator: ", ")
-    return count > most ? "\(shown) and \(count - most) more" : shown
-  }
-}

@@ -28,7 +28,7 @@ struct TrustCommand: ParsableCommand {
       """)
   var policy: Policy?
 
-  @Option(help: ArgumentHelp("The pin that the vault must have, in place of a question.", valueName: "pin"))
+  @Option(help: ArgumentHelp("Trust the vault without a question if it has this pin.", valueName: "pin"))
   var pin: String?
 
   enum Scope: String, EnumerableFlag {

@@ -1,0 +1,26 @@
+internal import CofferCore
+internal import CofferVaultFormat
+
+extension SecretError {
+  /// The error for a record whose lookup id is not that of its names.
+  static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
+
+  /// `isRecovered`: one of the commit slots of what was found is damaged, which may explain it.
+  static func rolledBack(
+    path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false
+  ) -> SecretError {
+    let found =
+      found.sequence < seen.sequence
+      ? "is at change \(found.sequence), and change \(seen.sequence) was seen before"
+      : "has another history than the one that was seen before, up to change \(seen.sequence)"
+    let damage = isRecovered ? " One of its two commit slots is damaged." : ""
+    let cause =
+      isRecovered
+      ? "The damage may have taken the last change back, or an older copy replaced the vault. If you know that it "
+        + "was the damage"
+      : "An older or a diverging copy replaced it. If that was you"
+    return SecretError(
+      .rolledBack, "The vault at \(path) \(found).\(damage)",
+      advice: "\(cause), accept the vault as it is.", remedy: .trust(path: path))
+  }
+}
