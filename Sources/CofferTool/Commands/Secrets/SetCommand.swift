@@ -69,11 +69,11 @@ struct SetCommand: ParsableCommand {
     }
     value.noteCarriageReturn()
     try backend.withTransaction { transaction throws(SecretError) in
-      let existing = try transaction.item(identifier)?.metadata
+      let erased = history == false ? try transaction.item(identifier)?.metadata : nil
       if history == false { try transaction.erase(identifier) }
       try transaction.storeIfChanged(
         value, for: identifier, history: history.map { $0 ? .kept : .none } ?? .unchanged
-      ) { given.applied(to: $0 ?? existing, isNewValue: $1) }
+      ) { given.applied(to: $0 ?? erased, isNewValue: $1) }
     }
     if let vault = backend as? VaultBackend, let sentence = GitWorkTree.textSentence(vault.path) {
       note("secret: \(sentence)")
