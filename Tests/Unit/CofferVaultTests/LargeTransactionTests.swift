@@ -24,7 +24,11 @@ import Testing
     }
   }
 
-  @Test func itsValuesAreFoundInItAndAfterIt() throws {
+  /// It is appended below the threshold, and else it rewrites the file.
+  @Test(arguments: [1 << 20, 1 << 30]) func itsValuesAreFoundInItAndAfterIt(_ threshold: Int) throws {
+    var environment = VaultEnvironment()
+    environment.compactionThreshold = threshold
+    let backend = vault.open(environment: environment)
     try backend.withTransaction { transaction throws(SecretError) in
       try fill(transaction)
       for (number, value) in [(0, 20), (9, 29), (10, 10), (19, 19)] as [(Int, UInt8)] {

@@ -144,7 +144,9 @@ import Testing
 
   /// A large transaction is kept in a draft, which is published with the rest.
   @Test func aLargeChangeIsRefusedAndMadeAgain() throws {
-    let (environment, medium) = (Self.environment(), MemoryMedium())
+    let medium = MemoryMedium()
+    var environment = Self.environment()
+    environment.compactionThreshold = 1 << 30
     try VaultBackend.create(
       on: medium, credential: FixedCredential.key.credential, options: .cheap, environment: environment)
     let vault = VaultBackend(
