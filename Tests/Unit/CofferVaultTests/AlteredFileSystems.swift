@@ -57,7 +57,7 @@ struct RefusingFileSystem: FileSystem {
   }
 }
 
-/// The real disk, with the length of the longest read.
+/// The real disk, which measures the longest read.
 final class MeasuredFileSystem: FileSystem {
   private let longest = Mutex(0)
   var longestRead: Int { longest.withLock { $0 } }
@@ -134,7 +134,7 @@ struct AlteredFileSystem: FileSystem {
   }
 }
 
-/// The real disk, which looks at each rename whether the file is locked.
+/// The real disk, which notes at each rename whether the file is locked.
 final class LockObservingFileSystem: FileSystem {
   let wasLocked = Mutex<[Bool]>([])
 
@@ -150,7 +150,7 @@ final class LockObservingFileSystem: FileSystem {
     let fileSystem: LockObservingFileSystem
 
     func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
-      // Not even a reader that looks under a lock gets in.
+      // A shared lock is refused only while another process holds the exclusive one.
       let isFree = try directory.open(name, writable: true).tryLock(exclusive: false)
       fileSystem.wasLocked.withLock { $0.append(!isFree) }
       try directory.rename(name, to: newName, replacing: replacing)

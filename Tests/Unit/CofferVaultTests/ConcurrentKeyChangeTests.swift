@@ -6,7 +6,7 @@ import Testing
 
 /// Another process changes the keys of a vault after this one has looked at them, and before it has locked the vault.
 @Suite struct ConcurrentKeyChangeTests {
-  /// Runs `body` before its first bytes.
+  /// Runs `body` once, before it returns the first random bytes.
   private final class Interruption: Randomness {
     private let body: Mutex<(@Sendable () -> Void)?>
 
@@ -54,7 +54,7 @@ import Testing
     #expect(try vault.open().get("name") == [1, 2, 3])
     #expect(try vault.open(Self.first).get("name") == [1, 2, 3], "\(change)")
     #expect(thrown { () throws(SecretError) in try vault.open(Self.second).unlock() }?.code == .wrongKey)
-    // A second attempt is about the vault as it is now.
+    // A second attempt sees the other process's change, and succeeds.
     try backend.rekey(opened: backend.openKeySlots(with: [Self.first, FixedCredential.otherKey]))
     #expect(try vault.open().get("name") == [1, 2, 3])
   }

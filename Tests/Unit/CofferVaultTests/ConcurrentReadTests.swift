@@ -14,7 +14,7 @@ import Testing
 
   init() throws {
     vault = try TestVault()
-    // A read that waits for the object fails soon.
+    // A read that has to wait for the object times out soon.
     backend = vault.open(options: Self.impatient)
     try backend.set("a", [1])
   }
@@ -95,7 +95,7 @@ import Testing
     try backend.withTransaction { _ in #expect(readElsewhere(in: backend) == .value([1])) }
   }
 
-  /// At every call of the system that a change makes, another thread's read ends, the barriers included.
+  /// Another thread can read during every system call of a change, even during its barriers.
   @Test func aReadEndsAtEveryStepOfAnotherThreadsChange() throws {
     let (disk, backend, _) = try simulated()
     try backend.set("a", [0])
@@ -120,7 +120,8 @@ import Testing
 
   // MARK: Nothing older
 
-  /// The object has not looked at the vault since. The older file is the same file, so only memory tells.
+  /// Only a reader saw the newer state, and the older bytes are in the same file: only the process's memory shows the
+  /// rollback.
   @Test func theObjectAcceptsNothingOlderThanAReaderHasSeen() throws {
     let old = try vault.bytes
     let other = vault.open()
@@ -154,7 +155,7 @@ import Testing
     try backend.set("a", [2])
     try whileInUse {
       try writeInPlace(old)
-      // It leaves the decision to the object, which is in use.
+      // The reader leaves the decision to the object, which is in use.
       #expect(readElsewhere() == .error(.timedOut))
     }
     #expect(readElsewhere() == .error(.rolledBack))
@@ -188,7 +189,7 @@ import Testing
     }
   }
 
-  /// The damage may have taken the last change back, which the object looks at and reports.
+  /// The damage may have undone the last change. Only the object checks that, and reports it.
   @Test func aReaderLeavesADamagedSlotToTheObject() throws {
     var bytes = try vault.bytes
     // The first slot follows the header's page.
@@ -212,7 +213,7 @@ import Testing
     try whileInUse { #expect(readElsewhere() == .value([3])) }
   }
 
-  /// The read has begun before the decision, and ends after it.
+  /// A read begins before `trust` and ends after it.
   @Test func trustForgetsWhatAReadInProgressHasSeen() throws {
     let (disk, backend, other) = try simulated()
     try backend.set("a", [1])
@@ -230,7 +231,7 @@ import Testing
         calls = disk.calls - before
       }
       #expect(throws: Never.self) { try other.set("a", [4]) }
-      // Between the call that reads the commit slots and the one that reads the value, which comes last.
+      // Interrupts the read before its last call, which reads the value: it has read the commit slots by then.
       disk.interrupt(atCall: disk.calls + calls - 1) {
         paused.signal()
         goOn.wait()
@@ -294,8 +295,8 @@ import Testing
     func raise(to value: UInt8) { highest.withLock { $0 = max($0, value) } }
   }
 
-  /// A change that a reader was the first to see is reported when the object looks. Another file takes the vault's
-  /// place while a call of the object looks at the path, after a reader has seen a newer state.
+  /// While a call of the object looks at the path, a reader sees a newer state, and then an older file replaces the
+  /// vault. The call must not accept the older file.
   @Test func whatAReaderSeesDuringACallCountsForTheCall() throws {
     let vault = try TestVault()
     let fileSystem = WatchedFileSystem()

@@ -20,8 +20,8 @@ import Testing
     #expect(try vault.open().verify().earlierVersionCount == 0)
   }
 
-  /// Random changes under a clock that advances, and under changing limits. Versions have other numbers in a vault,
-  /// where a rewrite takes a number too.
+  /// Random changes while the clock advances and the history limit changes. The version numbers of the backends differ,
+  /// because a rewrite of a vault takes a number too.
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
   func theVaultAndTheMemoryBackendKeepTheSameHistory(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
@@ -50,7 +50,7 @@ import Testing
       for backend in backends {
         switch change {
         case 0:
-          // The vault judges the age of versions by the change before.
+          // The vault measures ages up to its last change, so a change is made right before the limit is set.
           try backend.store(SecretBytes(value), for: name, metadata: label)
           if backend === memory {
             try memory.setHistoryLimit(limit)
@@ -88,7 +88,7 @@ import Testing
     func advance(_ count: Int) { seconds.withLock { $0 += count } }
   }
 
-  /// What a backend shows of some secrets.
+  /// The state of some secrets, as a backend shows it.
   private struct Content: Equatable {
     struct Version: Equatable {
       let kind: SecretVersion.Kind

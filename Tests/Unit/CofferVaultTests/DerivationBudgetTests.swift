@@ -5,7 +5,7 @@ import CofferVaultFormat
 import Synchronization
 import Testing
 
-/// What the passphrases of a vault may cost: each, and together.
+/// The limits on the cost of a vault's passphrases: of each one, and of all together.
 @Suite struct DerivationBudgetTests {
   private func vault() throws -> TestVault {
     let vault = try TestVault()
@@ -13,7 +13,7 @@ import Testing
     return vault
   }
 
-  /// The options of a reader that tries a passphrase on so many slots of the cost of `.cheap`.
+  /// Options under which a passphrase is tried on at most `count` slots that cost as much as `.cheap` ones.
   private func limited(toSlots count: Int) -> VaultOptions {
     var options = VaultOptions.cheap
     options.maximumPassphraseWork = count * options.passphraseMemory
@@ -27,7 +27,7 @@ import Testing
   @Test func aPassphraseIsTriedOnEverySlotUpToItsLimitOfWork() throws {
     let vault = try vault()
     for index in 0..<6 { try vault.open().addKeySlot(passphrase(index).credential) }
-    // The memory that is left is asked for before each derivation.
+    // The vault asks for the free memory before each derivation, so this counts the derivations.
     let derivations = Mutex(0)
     var environment = VaultEnvironment()
     environment.memoryLeft = {
@@ -45,7 +45,7 @@ import Testing
       #expect(derivations.withLock { $0 } == count)
     }
     #expect(try vault.open(.key, options: limited(toSlots: 0)).get("name") == [1, 2, 3])
-    // Whatever tries a passphrase has this limit.
+    // The limit also applies when key slots are opened or added.
     derivations.withLock { $0 = 0 }
     let backend = vault.open(.key, options: limited(toSlots: 2), environment: environment)
     #expect(try backend.openKeySlots(with: [passphrase(4)]).ids.count == 1)
@@ -95,7 +95,7 @@ import Testing
     #expect(options.passphraseMemory <= options.maximumPassphraseMemory)
   }
 
-  /// A source that comes first must not use up what another one needs.
+  /// The first source must not use up the work that the second one needs.
   @Test func eachPassphraseHasItsOwnLimit() throws {
     let vault = try vault()
     for index in 0..<3 { try vault.open().addKeySlot(passphrase(index).credential) }

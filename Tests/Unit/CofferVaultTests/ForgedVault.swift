@@ -32,8 +32,7 @@ struct ForgedVault: Sendable {
   /// The records of the base, in the order of their sequences, which begin with 1.
   var base: [Change] = []
   var tail: [Change] = []
-  /// The blocks of the base as indices of its records, which are counted in ascending order of their ids. `nil`: one
-  /// block.
+  /// The blocks of the base, as indices of its records in ascending order of their ids. `nil`: one block.
   var blocks: [[Int]]?
   /// The number of blocks in each node. `nil`: the root lists the blocks.
   var blocksPerNode: Int?
@@ -46,7 +45,7 @@ struct ForgedVault: Sendable {
   var slots: [KeySlot] = []
   var history = HistoryLimit.standard
   var lineage: [UInt8]?
-  /// The header's bits that permit a program that does not know them only to read.
+  /// The header's read-only compatible bits: a program that does not know one of them may only read the file.
   var readOnlyCompatible: UInt32 = 0
   /// Changes the plaintext of the root.
   var root: @Sendable (inout [UInt8]) -> Void = { _ in }
@@ -57,7 +56,7 @@ struct ForgedVault: Sendable {
   private let file = SystemRandomness().bytes16()
   private let lookupKey = SystemRandomness().array(32)
 
-  /// A record, which may be one that no reader accepts.
+  /// A record, which readers may refuse.
   private struct Sealed {
     let position: VersionPosition
     let body: [UInt8]
@@ -89,7 +88,7 @@ struct ForgedVault: Sendable {
   /// The bytes of the file.
   func bytes() throws -> [UInt8] { try generations()[tail.count] }
 
-  /// The same file after its base was written, and after each change of the tail.
+  /// The file with its base alone, and then after each change of the tail.
   func generations() throws -> [[UInt8]] {
     let credential = KeySlot.header(
       id: vault, parameters: .key(salt: [UInt8](repeating: 1, count: 16)), created: 0, label: "")
@@ -204,7 +203,7 @@ struct ForgedVault: Sendable {
     state.tailTag = Bytes16(tagOf: seal)
   }
 
-  /// A slot of a kind that no version knows, of `count` bytes.
+  /// A slot of `count` bytes whose kind no version knows.
   static func unknownSlot(_ count: Int) throws -> KeySlot {
     try KeySlot(
       parsing: encode(200 as UInt8, 1 as UInt8, UInt16(count), zeros(count - 4)), from: 0, to: nil)

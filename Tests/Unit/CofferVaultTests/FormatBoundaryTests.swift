@@ -10,7 +10,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
   thrown { () throws(SecretError) in _ = try body() } == nil
 }
 
-/// Each bound of the parsers, on both sides. The vectors show that a file is refused; these, by which check.
+/// Each bound of the parsers, on both sides. The vectors show that a file is refused; these tests show by which check.
 @Suite struct FormatBoundaryTests {
   private func reader(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) -> ByteReader {
     ByteReader(bytes, from: start, to: end, part: "a part")
@@ -77,7 +77,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     }
     let critical = thrown { () throws(SecretError) in _ = try fields([0x8000]) }
     #expect(critical?.code == .unsupportedVersion)
-    // Where no field is known, as in a remove.
+    // The reader knows no field here, as in a remove.
     for (type, isRead) in [(1, true), (0x7FFF, true), (0x8000, false)] as [(UInt16, Bool)] {
       var bytes = reader(sized([TaggedField(type, [7])]))
       var found: [UInt16]?
@@ -87,7 +87,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       #expect(found == (isRead ? [type] : nil))
       #expect(error?.code == (isRead ? nil : .unsupportedVersion))
     }
-    // A known field is read to its end.
+    // A known field with unread bytes is refused.
     var rest = reader(sized([TaggedField(2, [7, 7])]))
     #expect(
       !reads { () throws(SecretError) in
@@ -171,7 +171,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     }
   }
 
-  /// What a reader needs of a frame of another secret is read without its record.
+  /// The part of a frame that a reader needs in order to skip it is read without the record.
   @Test func theHeadOfAFrameIsBounded() throws {
     let put = try Record(
       id: .zero, sequence: 1, sealedValue: [UInt8](repeating: 0, count: 72),

@@ -118,7 +118,7 @@ import Testing
       list([(2, 1), (3, 0)]) == [
         Checkpoint(sequence: 2, tailTag: Self.id(1)), Checkpoint(sequence: 3, tailTag: Self.id(0)),
       ])
-    // A merge has two changes of one number.
+    // After a merge, two changes may have the same number.
     #expect(
       list([(3, 1), (3, 2)]) != nil && list([(3, 2), (3, 1)]) == nil && list([(3, 1), (3, 1)]) == nil)
     #expect(
@@ -129,7 +129,7 @@ import Testing
     let (first, second) = (Self.entry(1, at: 12_300), Self.entry(2, at: 12_700))
     #expect(isRead([first, second], areNodes: true) && !isRead([], areNodes: true))
     #expect(!isRead([first, Self.entry(2, at: 12_701)], areNodes: true))
-    // A node lists blocks before it, as many items as the root says, and begins with the one that the root says.
+    // A node lists blocks that lie before it. Its number of items and its first item are those that the root states.
     let node = Self.entry(1, at: 13_100, items: 4)
     func isNode(_ entries: [BaseIndex.Entry], _ node: BaseIndex.Entry, rest: [UInt8] = []) -> Bool {
       reads { () throws(SecretError) in
@@ -170,7 +170,7 @@ import Testing
     }
     #expect(try isRead(3, removed: nil) && isRead(3, removed: (3, 9)) && isRead(3, removed: (4, 0)))
     #expect(try !isRead(3, removed: (2, 9)))
-    // A member of today has no time of removal.
+    // A member who was not removed has no time of removal.
     #expect(try !isRead(3, removed: (0, 9)))
   }
 
@@ -233,7 +233,7 @@ import Testing
       !(VersionPosition(three) < VersionPosition(one)) && !(VersionPosition(one) < VersionPosition(one)))
   }
 
-  /// A lookup decodes one item of a block, and sees no others.
+  /// A lookup decodes one item of a block, without comparing it with the others.
   @Test func theValueOfOneItemLiesBetweenTheStartAndItsBlock() throws {
     for (offset, isOne) in [(999, false), (1000, true), (1928, true), (1929, false), (5000, false)] {
       let record = try Self.put(1, 5)
@@ -254,7 +254,7 @@ import Testing
       BlockEntry(record: try Self.put(1, 5), valueOffset: 1000),
       BlockEntry(record: try Self.put(2, 6), valueOffset: 1072),
     ]
-    // The offsets of the two items end their entries in the directory; the first sequence follows the first id.
+    // In the directory, the entry of each of the two items ends with the item's offset.
     for offset in [24, 28 + 24] {
       for change in [1, 255] as [UInt8] { #expect(try !isBlock(block) { $0[offset] &+= change }) }
     }
@@ -399,7 +399,7 @@ import Testing
         reads { () throws(SecretError) in try KeySlot(parsing: changed, from: 0, to: nil) } == isOne,
         "\(length)")
     }
-    // Those of recipients have lengths of their own.
+    // The slots of recipients have other lengths.
     for (parameters, length) in [
       (
         .recipient(.init(repeating: 1, count: 32), share: .init(repeating: 2, count: 32), isHybrid: false),
@@ -418,7 +418,7 @@ import Testing
       let bytes = Array(slot.bytes)
       #expect(!reads { () throws(SecretError) in try KeySlot(parsing: bytes, from: 0, to: length - 1) })
     }
-    // Another kind, or another version of a kind, is kept and opens nothing.
+    // A slot of an unknown kind or version is kept, and opens nothing.
     for offset in [0, 1] {
       var changed = bytes
       changed[offset] = 9

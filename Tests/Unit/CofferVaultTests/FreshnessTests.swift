@@ -7,12 +7,12 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-/// No salt, id, nonce or key is ever used twice, whatever happens to a vault: each is read from the files.
+/// No salt, id, nonce or key is ever used twice, whatever happens to a vault. The tests read them from the files.
 @Suite struct FreshnessTests {
-  /// What a file has of random bytes, by what they are.
+  /// The random bytes of a file, by their purpose.
   private struct Drawn {
     var ids: [String: [UInt8]] = [:]
-    /// The nonces of every seal in the file, by the seal.
+    /// The nonce of each seal in the file, by the name of the seal.
     var nonces: [String: [UInt8]] = [:]
 
     var all: [String: [UInt8]] { ids.merging(nonces) { first, _ in first } }
@@ -195,7 +195,7 @@ import Testing
     expectDistinct((0..<8).map { ("id \($0)", encode(system.bytes16())) })
   }
 
-  /// Nobody can foresee the name of a temporary file, and put something there.
+  /// Nobody can foresee the name of a temporary file and put something in its place.
   @Test func temporaryFilesHaveNewNames() throws {
     let records = try TemporaryDirectory()
     let disk = NamingFileSystem()

@@ -7,7 +7,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Earlier versions of secrets: what a vault keeps, and what it leaves behind.
+/// Earlier versions of secrets: which ones a vault keeps, and which ones it drops.
 @Suite struct HistoryTests {
   private static let day = 86_400.0
 
@@ -69,7 +69,7 @@ import Testing
     #expect(try earlier("a") == [[2], [1]])
     clock.advance(20 * Self.day)
     #expect(try earlier("a") == [[2]])
-    // Dropped when the vault is written anew after a later change.
+    // The version leaves the file when the vault is rewritten after a later change.
     try open().set("b", [1])
     #expect(try earlier("a", in: compacted()) == [[2]])
     // Setting the clock back does not restore a dropped version.
@@ -77,14 +77,14 @@ import Testing
     #expect(try earlier("a") == [[2]])
   }
 
-  /// A wrong clock alone decides nothing: neither one that is ahead once, nor one that is behind.
+  /// One change under a wrong clock drops no version, whether the clock is ahead or behind.
   @Test func oneChangeByAWrongClockDropsNoVersion() throws {
     for value: UInt8 in 1...3 { try open().set("a", [value]) }
     try open().set("b", [1])
     try open().remove(identifier("b"))
     try open().set("z", [1])
     clock.advance(400 * Self.day)
-    // Written anew together with the change, because there is something to erase.
+    // This change also rewrites the vault, because there is something to erase.
     try open().storeWithoutHistory(SecretBytes("z"), for: identifier("z"), metadata: nil)
     clock.advance(-400 * Self.day)
     for _ in 0..<10 {
@@ -99,7 +99,7 @@ import Testing
     #expect(try earlier("a", in: compacted()) == [[3], [2], [1]])
   }
 
-  /// The age counts up to the change before, so that a vault that is rarely changed drops a version one change later.
+  /// The age is measured at the change before a rewrite, so a vault that rarely changes drops a version a change late.
   @Test func aVaultThatIsChangedOnceAYearKeepsARemovedSecretForTwoChanges() throws {
     try open().set("a", [1])
     try open().remove(identifier("a"))
@@ -107,7 +107,7 @@ import Testing
     var isLeft: [Bool] = []
     for year: UInt8 in 1...3 {
       clock.advance(365 * Self.day)
-      // Written anew together with the change.
+      // This change also rewrites the vault.
       try open().storeWithoutHistory(SecretBytes("\(year)"), for: identifier("b"), metadata: nil)
       isLeft.append(try open().verify().excessVersionCount > 0)
     }
@@ -192,14 +192,14 @@ import Testing
     try open().set("a", [4])
     #expect(try earlier("a").isEmpty && earlier("a", in: compacted()).isEmpty)
     #expect(try open().verify().earlierVersionCount == 0)
-    // What was dropped does not come back with a new limit.
+    // A higher limit does not bring dropped versions back.
     try open().setHistoryLimit(.standard)
     #expect(try earlier("a").isEmpty)
   }
 
   // MARK: Purging
 
-  /// The 32-byte pieces of the file after its header and its commit slots.
+  /// All sequences of 32 bytes of the file after its header and its commit slots.
   private func pieces() throws -> Set<[UInt8]> {
     let bytes = try vault.bytes
     return Set((12_288..<max(12_288, bytes.count - 31)).map { Array(bytes[$0..<$0 + 32]) })
@@ -251,7 +251,7 @@ import Testing
     #expect(try pieces().isDisjoint(with: doomed))
     #expect(try open().get("a") == [4] && open().item(identifier("a"))?.metadata.label == "l")
     #expect(try open().versions(of: identifier("a")).map(\.kind) == [.current])
-    // Of a secret that there was none of, as well; and history goes on from there.
+    // A secret can also be created without history. The history continues with the next change.
     try open().storeWithoutHistory(
       SecretBytes([5] as [UInt8]), for: identifier("new"), metadata: nil)
     try open().set("a", [6])
@@ -276,7 +276,7 @@ import Testing
 
   // MARK: Merges
 
-  /// A version that lost to the present value in a merge is kept without a limit, until something else is stored.
+  /// A version that lost to the present value in a merge is kept, whatever the limit, until another value is stored.
   @Test func aVersionInConflictCountsUntilTheNextChange() throws {
     let lost = TaggedField(4, encode(2))
     let forged = ForgedVault(
@@ -292,7 +292,7 @@ import Testing
     #expect(try values().isEmpty && backend.verify().excessVersionCount == 2)
   }
 
-  /// A version in conflict is an earlier version like others for those who want it gone.
+  /// An erasure drops a version in conflict like any other earlier version.
   @Test func anErasureDropsAVersionInConflict() throws {
     let lost = TaggedField(4, encode(2))
     let forged = ForgedVault(base: [.init("a", [1], fields: [lost]), .init("a", [2])], history: .none)
@@ -306,7 +306,7 @@ import Testing
     #expect(try replaced.verify().excessVersionCount == 0)
   }
 
-  /// As a purge on another device leaves it for a merge.
+  /// Such a file results from a merge after a purge on another device.
   @Test func nothingBeforeARecordThatKeepsNothingIsShownRestoredOrKept() throws {
     let nothing = TaggedField(5, [])
     let forged = ForgedVault(

@@ -60,7 +60,7 @@ import Testing
 
   private static func expectChange(_ changed: Bool) { #expect(changed) }
 
-  /// Every operation that reads more than it is asked for one secret.
+  /// Every operation that reads more than a single secret.
   private static let wholeReads: [Operation] = [
     { _ = try $0.verify() }, { _ = try $0.items(inService: nil) },
     { _ = try $0.removedItems(inService: nil) },
@@ -120,7 +120,7 @@ import Testing
 
   // MARK: Sizes
 
-  /// The file is sparse: it costs its maker nothing, so its size is no bound.
+  /// The file is sparse: a large one costs its maker nothing, so the size of the file must not decide.
   @Test(arguments: [Layout.maximumPartLength + Layout.sealOverhead + 1, 1 << 26, Int(UInt32.max)])
   func aRootAboveTheLimitIsRefusedBeforeItIsRead(_ length: Int) throws {
     var vault = Self.ordinary
@@ -195,7 +195,7 @@ import Testing
     try expect(.tampered, from: vault, in: Self.wholeReads)
   }
 
-  /// Whatever the last frame loses: its prefix, its metadata or its value.
+  /// The tail is refused, whether the last frame lacks its value, its metadata or a part of its prefix.
   @Test func aTailThatEndsInsideAFrameIsRefused() throws {
     var vault = ForgedVault(tail: [.init("a", [1]), .init("b", [2])])
     let frame = try #require(VaultAnatomy(vault.bytes()).frames.last)
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  /// Each reader reads the whole tail.
+  /// Each reader reads the whole tail, so its length is limited.
   @Test func aTailAboveTheLimitIsRefusedAndNeverWritten() throws {
     func change(labelLength: Int) -> ForgedVault.Change {
       ForgedVault.Change(
@@ -394,7 +394,7 @@ import Testing
     try expect(.tampered, from: vault, in: Self.wholeReads)
   }
 
-  /// The old file is gone after a rewrite, so what it copies must be whole.
+  /// A rewrite replaces the old file, so it must copy only authentic values.
   @Test func aRewriteAuthenticatesTheValuesThatItCopies() throws {
     let disk = try Self.ordinary.disk()
     var bytes = try #require(disk.content(of: "vault"))

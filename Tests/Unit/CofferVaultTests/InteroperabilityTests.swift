@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  /// A change that does not say whether history is kept goes on as the newest value says, whoever wrote it.
+  /// A change that says nothing about history keeps or drops it as the newest value says, whoever wrote that value.
   @Test func eachGoesOnWithoutAHistoryThatTheOtherDoesNotKeep() throws {
     try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
     func append(_ change: [String: Any]) throws {
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// Each judges by the record that the other wrote, also across a new master key.
+  /// Each implementation judges by the record that the other wrote, even after a change of the master key.
   @Test func knownVaultRecordsAreShared() throws {
     let records = directory.file("records")
     try directory.makeDirectory("records")
@@ -136,7 +136,7 @@ import Testing
     let key = ["--key-text-file", directory.file("key")]
     try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
     try swift().set("a", [1])
-    // Of the two records, the one of the place: the policy of the other, of the vault, is 2.
+    // Selects the record of the place. The other of the two is the record of the vault, whose policy is 2.
     let record = try #require(
       FileManager.default.contentsOfDirectory(atPath: records).map { "\(records)/\($0)" }
         .first { try Data(contentsOf: URL(filePath: $0))[8] != 2 })

@@ -52,7 +52,7 @@ import Testing
     let vault = try vault(Self.first)
     try vault.open(Self.first).addKeySlot(FixedCredential.key.credential)
     let slots = try VaultBackend(path: vault.path, credentials: []).description().keySlots
-    // What somebody with an old copy and the old passphrase has.
+    // The master key that somebody with an old copy and the old passphrase knows.
     let former = try vault.open(Self.first).withMasterKey { _, master in master }
     func opensWithTheFormerMasterKey() throws -> Bool {
       let source = VaultCredentialSource("a copy") { _ throws(SecretError) in
@@ -235,7 +235,7 @@ import Testing
     try vault.open().rekey()
     let error = #expect(throws: SecretError.self) { try open().unlock() }
     #expect(error?.code == .locked)
-    // The next source is asked.
+    // If the kept master key does not fit, the next source is asked.
     let asked = Count()
     let now = try vault.open().withMasterKey { _, master throws(SecretError) in source(ofMaster: master) }
     try VaultBackend(path: vault.path, credentials: [now, FixedCredential.counted(asked)]).unlock()
@@ -258,7 +258,7 @@ import Testing
     #expect(try opens(vault, .key))
   }
 
-  /// The fields of such a slot are unknown, its id too.
+  /// The fields of such a slot are unknown, and so is its id.
   @Test func aSlotOfAnUnknownKindIsNamedByItsPosition() throws {
     var vault = ForgedVault(base: [.init("a", [1])])
     vault.slots = [try ForgedVault.unknownSlot(4)]
@@ -358,7 +358,7 @@ import Testing
     }
   }
 
-  /// Each derivation asks for the memory that is left.
+  /// Each derivation asks for the free memory first, so this counts the derivations.
   @Test func noPassphraseIsStretchedTwiceForOneSlot() throws {
     let vault = try TestVault()
     let derivations = Atomic(0)
@@ -381,7 +381,7 @@ import Testing
       try $0.rekey(opened: $0.openKeySlots(with: keys, adding: opened))
     }
     try expect(1) { try $0.removeKeySlots(ids: [other.id], opened: $0.openKeySlots(with: keys)) }
-    // The old passphrase for the old slot, and the new one for the new slot.
+    // The old passphrase is stretched for the old slot, and the new one for the new slot.
     try expect(2) { try $0.replaceKeySlot(id: slot.id, with: Self.second.credential) }
   }
 }

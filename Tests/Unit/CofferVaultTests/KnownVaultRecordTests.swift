@@ -48,7 +48,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .unverifiable)
   }
 
-  /// `secret trust` without a policy at the first use in a work tree.
+  /// Decisions of `secret trust` without a policy. In a work tree, the policy of the first use is `versioned`.
   @Test func aDecisionWithoutAPolicyTakesThatOfTheFirstUseUnlessThereIsARecord() throws {
     func fresh() -> VaultBackend { self.fresh(firstUse: .versioned) }
     try fresh().trust()
@@ -59,7 +59,7 @@ import Testing
     try fresh().trust(.versioned)
     try fresh().trust()
     #expect(try fresh().notices().contains(.versioned))
-    // It may have been strict.
+    // The policy of a damaged record may have been strict.
     try damage([70, 512 + 70])
     try fresh().trust()
     #expect(try !fresh().notices().contains(.versioned))
@@ -106,7 +106,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  /// A reader that looks at the record under its lock must find the same twice.
+  /// A reader that holds the record's lock must find the same content each time.
   @Test func aRecordThatAnotherProcessLooksAtIsNotChanged() throws {
     try fresh().set("a", [1])
     let before = try Data(contentsOf: URL(filePath: record))
@@ -141,7 +141,7 @@ import Testing
     #expect(try Data(contentsOf: URL(filePath: states.file("elsewhere"))) == before)
   }
 
-  /// A decision makes the record anew, and writes through no link.
+  /// A decision replaces the record, and does not write through a link.
   @Test(arguments: ["a link", "a link to nothing", "a pipe", "a directory"])
   func whatIsInTheRecordsPlaceIsNotPassedOver(_ what: String) throws {
     try fresh().set("a", [1])
@@ -165,7 +165,7 @@ import Testing
   }
 
   @Test func aRecordThatCannotBeWrittenIsReported() throws {
-    /// The real disk, where the directory of the records has no room.
+    /// The real disk, without space in the directory of the records.
     struct FullFileSystem: FileSystem {
       let directory: String
 
@@ -191,7 +191,7 @@ import Testing
     #expect(try !backend.notices().contains(.unrecorded))
     try backend.set("a", [2])
     #expect(try backend.notices().contains(.unrecorded))
-    // A change of the keys goes on, and says so.
+    // A change of the keys succeeds, and a notice says that it is not recorded.
     let other = fresh(environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
     try other.rekey()
     #expect(try other.lastNotices()?.contains(.unrecorded) == true)
@@ -254,7 +254,7 @@ import Testing
     #expect(error?.reason == "The decision to trust the vault at vault cannot be recorded in known.")
   }
 
-  /// A copy of hard links, which some backups are, keeps what it has.
+  /// A backup made of hard links keeps its old content.
   @Test func aRecordWithASecondNameIsMadeAnew() throws {
     try fresh().set("a", [1])
     let (record, copy) = (record, vault.directory.file("copy"))
@@ -290,7 +290,7 @@ import Testing
     let fork = start.duplicate()
     for _ in 0..<20 { try Self.open(fork, nil).set("a", [66]) }
     let long = try #require(fork.content(of: "vault"))
-    // One for the path as it was named, one for the path without links, and one for the vault.
+    // One record for the path as it was named, one for the path without links, and one for the vault.
     let id = try #require(start.content(of: "vault"))[28..<44].withUnsafeBytes { Bytes16($0) }.hex
     let ofVault = "known/" + KnownVaultFile.Subject.vault(id).fileName
     let records = start.names.filter { $0.hasPrefix("known/") && (rekeying || $0 != ofVault) }
@@ -301,7 +301,7 @@ import Testing
       if rekeying { disk.overwrite("vault", with: long) }
       let reader = Self.open(disk)
       let other = Self.open(disk)
-      // What the other process recorded. It leaves out a record that the reader is writing to.
+      // The records that the other process wrote. It skips a record that the reader is writing to.
       var recorded: [String: [UInt8]] = [:]
       disk.interrupt(atCall: disk.calls + call) {
         let before = records.map(disk.content)
@@ -313,11 +313,11 @@ import Testing
       }
       _ = code { try reader.unlock() }
       disk.interrupt(atCall: nil)
-      // What the other process recorded is later.
+      // The other process recorded a later state, which the reader must not replace.
       #expect(try reader.lastNotices()?.contains(.unrecorded) != true, "call \(call)")
       for (record, content) in recorded { #expect(disk.content(of: record) == content, "call \(call)") }
       guard recorded.count == records.count else {
-        // The reader has recorded the longer file, which the rekeyed one does not follow from.
+        // The reader has recorded the longer file. The rekeyed file does not follow from it, so it is refused.
         if rekeying, !recorded.isEmpty { #expect(code { try Self.open(disk).unlock() } == .unexpectedKey) }
         continue
       }
@@ -376,7 +376,7 @@ import Testing
     #expect(Set(try FileManager.default.contentsOfDirectory(atPath: states.path)) == names)
   }
 
-  /// A reader without a lock may see a record of which another process has written a half.
+  /// A reader without a lock may see a record that another process has only half written.
   @Test func aRecordThatIsBeingWrittenIsNotReportedAsDamaged() throws {
     try fresh().set("a", [1])
     let path = record
@@ -392,7 +392,7 @@ import Testing
     let backend = fresh(environment: environment)
     #expect(try backend.get("a") == [1])
     #expect(try !backend.notices().contains(.recordDamaged))
-    // Without such a process the damage is one.
+    // If no process is writing the record, the damage is reported.
     try damage([70])
     #expect(try fresh().notices().contains(.recordDamaged))
   }

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// It is appended below the threshold, and else it rewrites the file.
+  /// Below the threshold the transaction is appended. Otherwise it rewrites the file.
   @Test(arguments: [1 << 20, 1 << 30]) func itsValuesAreFoundInItAndAfterIt(_ threshold: Int) throws {
     var environment = VaultEnvironment()
     environment.compactionThreshold = threshold
@@ -52,7 +52,7 @@ import Testing
 
   @Test func ifItFailsTheFileIsAsBefore() throws {
     let before = try vault.bytes
-    // A kill would leave others.
+    // A kill would leave any further file behind.
     var filesBeside: [String] = []
     #expect(throws: SecretError.self) {
       try backend.withTransaction { transaction throws(SecretError) in

@@ -35,8 +35,8 @@ import Testing
     #expect(report.skipped.isEmpty)
   }
 
-  /// Random changes by several writers. Before some are published, another writer makes a change, or the medium
-  /// refuses, or does not confirm.
+  /// Random changes by several writers. Before some of them are published, another writer makes a change. The medium
+  /// refuses others, or does not confirm them.
   @Test func refusedChangesAreMadeAgainOnTheNewerState() throws {
     var events: [String: Int] = [:]
     for seed in 1...120 as ClosedRange<UInt64> {

@@ -7,7 +7,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Anything can be at a vault's path. Each case has its own error, without a wait, and nothing is changed.
+/// Anything can be at a vault's path. Each case fails at once with its own error, and nothing is changed.
 @Suite struct OpeningTests {
   private func code(_ body: () throws -> Void) -> SecretError.Code? {
     do {
@@ -43,7 +43,7 @@ import Testing
     #expect(code(ofOpening: "") == .vaultNotFound)
   }
 
-  /// The message says what was tried.
+  /// The message says whether the vault was being opened or made.
   @Test func aDirectoryThatMayNotBeEnteredIsNamed() throws {
     let vault = try TestVault()
     let environment = VaultEnvironment(fileSystem: RefusingFileSystem(directory: vault.directory.path))
@@ -69,7 +69,7 @@ import Testing
     #expect(error?.reason.hasPrefix("There is no directory for a vault") == true)
   }
 
-  /// Nobody knows whether there is a vault.
+  /// If the path cannot be looked at, there may be a vault.
   @Test func nothingIsMadeIfThePathCannotBeLookedAt() throws {
     struct Blind: FileSystem {
       func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
@@ -117,7 +117,7 @@ import Testing
     #expect(values == [1])
   }
 
-  /// Of a vault in a directory that is exchanged, as Kubernetes does with a mounted secret.
+  /// A link in the vault's path is switched to another directory, as Kubernetes does with a mounted secret.
   @Test(arguments: [false, true]) func anOpenVaultFollowsItsPath(_ isKept: Bool) throws {
     let vault = try TestVault()
     let files = FileManager.default
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  /// As a checkout makes it.
+  /// A checkout creates files with such permissions.
   @Test func inAWorkTreeAVaultThatOthersMayReadIsChangedAndStaysReadable() throws {
     let vault = try TestVault()
     var options = VaultOptions.cheap
@@ -234,7 +234,7 @@ import Testing
       let backend = vault.open(options: options)
       try backend.set("a", [UInt8(mode & 0xFF)])
       try backend.compact()
-      // The new file may have another group.
+      // The new file may have another group, so mode 640 becomes 600.
       #expect(FileStatus(of: vault.path)?.mode == (mode == 0o640 ? 0o600 : UInt32(mode)))
       #expect(try backend.get("a") == [UInt8(mode & 0xFF)])
     }
@@ -296,7 +296,7 @@ import Testing
     #expect(try vault.get("a") == [1])
   }
 
-  /// A source that returns the same wrong credential whatever failed is asked as often as it says, and no more.
+  /// A source that always returns the same wrong credential is asked once per attempt: at least 1, at most 100 times.
   @Test(arguments: [(1, 1), (3, 3), (0, 1), (Int.max, 100)])
   func aSourceIsAskedAsOftenAsItSays(_ attempts: Int, _ expected: Int) throws {
     let vault = try TestVault()

@@ -27,7 +27,7 @@ import Testing
 
   private func pin() throws -> String { try vault.open().verify().pin }
 
-  /// The pin with other fields, and a right checksum.
+  /// The pin with changed fields and a matching checksum.
   private func altered(_ pin: String, _ change: (inout PinFields) -> Void) throws -> String {
     var fields = try PinFields(pin)
     change(&fields)
@@ -36,7 +36,7 @@ import Testing
 
   private static func invert(_ bytes: inout [UInt8]) { bytes[bytes.count - 1] ^= 1 }
 
-  /// Expects that no use of the vault under `pins` gets anything but this error, and that it changes nothing.
+  /// Expects that every use of the vault under `pins` throws this error and changes nothing.
   private func expect(_ refusal: SecretError.Code, under pins: [String]) throws {
     let before = try vault.bytes
     let backend = vault.open(options: options(pins))
@@ -101,7 +101,7 @@ import Testing
     #expect(code { _ = try running.get("a") } == .rolledBack)
   }
 
-  /// Whether the state that contradicts the pin is the newest, in the tail, the root or among the changes before it.
+  /// The state that contradicts the pin may be the newest one, or in the tail, in the root, or listed before the root.
   @Test func aForkIsRefused() throws {
     let common = try vault.bytes
     try vault.open().set("a", [2])
@@ -118,7 +118,7 @@ import Testing
     try expect(.rolledBack, under: [pin])
   }
 
-  /// Only a holder of the master key can have moved the vault past what it shows.
+  /// The vault has moved past the states that it lists. Only a holder of the master key can have done that.
   @Test func aStateBelowTheFloorIsUsedAndNotVerified() throws {
     /// Returns whether the vault shows the pinned state, or `nil` if it is refused.
     func isShown(_ sequence: Int, in disk: SimulatedDisk) throws -> Bool? {
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  /// The pin of the vault that it replaces is that of another one.
+  /// The pin names another vault. The creation ignores it, but the next use of the new vault is refused.
   @Test func theMakingOfAVaultIsNotJudged() throws {
     var options = recording
     options.pins = [try pin()]

@@ -5,7 +5,7 @@ import CofferVaultFormat
 import FoundationEssentials
 import Testing
 
-/// What must never repeat is random in every byte.
+/// Values that must never repeat are random in every byte.
 @Suite struct RandomnessTests {
   private static let count = 64
 

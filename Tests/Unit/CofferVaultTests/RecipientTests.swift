@@ -69,7 +69,7 @@ import Testing
     #expect(write?.code == .untrusted)
     #expect(thrown { () throws(SecretError) in _ = try backend.verify() }?.code == .untrusted)
     #expect(thrown { () throws(SecretError) in _ = try backend.openKeySlots() }?.code == .untrusted)
-    // The keys that the first use has found do not open it afterwards either.
+    // The vault now knows its keys, and is still not used.
     #expect(
       thrown { () throws(SecretError) in _ = try backend.withMasterKey { _, _ in } }?.code == .untrusted)
     #expect(try vault.bytes == before)
@@ -77,7 +77,7 @@ import Testing
     #expect(try backend.lookUp(name) != nil)
   }
 
-  /// The pin that a person compared decides, although another vault may have taken the place of the first since.
+  /// Only the vault whose pin the person compared is trusted, even if another vault has taken its place since.
   @Test func aVaultThatWasExchangedAfterItsPinWasComparedIsNotTrusted() throws {
     let own = Self.identity()
     let (vault, other) = (try vault(for: own), try vault(for: own))
@@ -142,8 +142,7 @@ import Testing
     #expect([.alreadyExists, .invalidKey].contains(identities?.code))
   }
 
-  /// Those that have a slot are left out, and no slot is added if one recipient is unusable or there is no room for
-  /// all.
+  /// Recipients that have a slot are skipped. If one is unusable, or there is no room for all, no slot is added.
   @Test func severalRecipientsJoinInOneStep() throws {
     let own = try recipient(Self.own)
     let vault = try vault(for: Self.own)
@@ -166,8 +165,7 @@ import Testing
     #expect(try vault.open().addKeySlots(for: many.dropLast()).count == 236)
   }
 
-  /// Another process adds a slot at some point of the call. Both have their slots afterwards, and one recipient has
-  /// one.
+  /// Another process adds slots at some point of the call. Each recipient that was added has exactly one slot.
   @Test func whoJoinsWhileAnotherJoinsHasASlotToo() throws {
     let made = try SimulatedDisk.withVault()
     let (one, other) = (try recipient(Self.identity()), try recipient(Self.identity()))

@@ -9,7 +9,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// What a change does to the file as a whole: it repairs a slot, and writes the file anew when that is due.
+/// The effects of a change on the whole file: it repairs a slot, and rewrites the file when that is due.
 @Suite struct RepairTests {
   private func header(_ vault: TestVault) throws -> VaultFile {
     try VaultFile(LocalMedium(path: vault.path, environment: VaultEnvironment()).open())
@@ -30,7 +30,7 @@ import Testing
     #expect(try later.lastNotices()?.contains(.recovered) == false, "the change has repaired the slot")
   }
 
-  /// It may be one that another process is writing.
+  /// Another process may be writing the slot.
   @Test func aSlotThatBecomesInvalidIsLookedAtAgainUnderALock() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
@@ -51,7 +51,7 @@ import Testing
   /// The real disk, where some calls fail.
   private struct FailingFileSystem: FileSystem {
     var creations: Count?
-    /// After one, the directory's barrier fails.
+    /// After a rename, the directory's barrier fails.
     var renames: Count?
 
     func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
@@ -90,12 +90,12 @@ import Testing
     environment.compactionThreshold = 1000
     let backend = vault.open(environment: environment)
     for number in 0..<40 { try backend.set("\(number)", [1]) }
-    // At about 1,000, 2,000, 4,000 and 8,000 bytes.
+    // Rewrites are tried at about 1,000, 2,000, 4,000 and 8,000 bytes.
     #expect((3...5).contains(attempts.value))
     #expect(try vault.open().verify().secretCount == 40)
   }
 
-  /// Only a new file is without the earlier versions.
+  /// A purge must rewrite the file, because only a new file lacks the earlier versions.
   @Test func aPurgeThatCannotWriteANewFileFails() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
@@ -157,7 +157,7 @@ import Testing
     #expect(try other.verify().secretCount == values.count)
   }
 
-  /// The system may have dropped what it could not write. A file that is opened again is still that file.
+  /// The system may have dropped pages that it could not write. Opening the same file again does not bring them back.
   @Test(arguments: [false, true]) func afterAFailedBarrierAChangeGoesToANewFile(isClosed: Bool) throws {
     let disk = try SimulatedDisk.withVault()
     let backend = disk.openVault()
@@ -171,8 +171,8 @@ import Testing
     #expect(disk.inode(of: "vault") != file)
   }
 
-  /// The number of changes after which the file is written anew, the bytes of the last one that was not, and those of
-  /// the base before.
+  /// The number of changes until the file is rewritten, the bytes of the last change that was appended, and the bytes
+  /// of the base before.
   private func changesUntilRewrite(
     _ value: [UInt8], threshold: Int, secretsInBase: Int = 0
   ) throws -> (changes: Int, growth: Int, base: Int) {
@@ -195,7 +195,7 @@ import Testing
     return (0, growth, base)
   }
 
-  /// Every reader reads what is not a value: its 72 bytes do not count.
+  /// Every reader reads the whole tail except its values, so the 72 bytes of a value do not count.
   @Test func aTailThatIsLongToReadIsRewritten() throws {
     let (changes, growth, _) = try changesUntilRewrite([1], threshold: .max)
     #expect(changes == 32_768 / (growth - 72) + 1)
@@ -271,7 +271,7 @@ import Testing
     #expect(try backend([prompt, FixedCredential.key]).withoutPrompts.lookUp(identifier("a")) == nil)
     #expect(asked.withLock { $0 } == 0)
 
-    // Both use one open vault.
+    // Both backends use the same open vault.
     let loud = backend([prompt])
     let quiet = try #require(loud.withoutPrompts as? VaultBackend).withoutPrompts
     try loud.set("a", [1])

@@ -93,17 +93,17 @@ import Testing
       try fresh(at: elsewhere).notices().contains(.countsOnlyHere)
         && !fresh().notices().contains(.countsOnlyHere))
     #expect(try fresh().get("a") == [1])
-    // A change of its keys and a further decision do not change that.
+    // The copy still counts only at its path after a change of its keys and another decision.
     let copy = fresh(at: elsewhere)
     try copy.rekey(opened: copy.openKeySlots(with: [FixedCredential.otherKey]))
     try fresh(at: elsewhere).trust(.versioned)
     #expect(try fresh(at: elsewhere).notices().contains(.countsOnlyHere))
     #expect(try fresh().get("a") == [1])
-    // The path does not count for another one that leads to it.
+    // The decision does not hold for another path that leads to the copy.
     let link = vault.directory.file("link")
     #expect(symlink(elsewhere, link) == 0)
     #expect(code { _ = try fresh(at: link).get("a") } == .unexpectedKey)
-    // Another vault at the path does not inherit it.
+    // Another vault at the path does not inherit the decision.
     try write(TestVault().bytes, to: elsewhere)
     try fresh(at: elsewhere).trust()
     #expect(try !fresh(at: elsewhere).notices().contains(.countsOnlyHere))
@@ -116,7 +116,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .unexpectedKey)
     try fresh().trust()
     #expect(try fresh().get("a") == [1] && fresh(at: elsewhere).get("a") == [1])
-    // It proves that it follows from the key of the backup.
+    // The later vault proves that its key follows from the key of the backup.
     try write(current, to: elsewhere)
     #expect(try fresh(at: elsewhere).get("a") == [1])
     #expect(code { _ = try fresh().get("a") } == .unexpectedKey)
@@ -180,7 +180,7 @@ import Testing
             id: slot.id, with: .passphrase(SecretBytes("new")), opened: opened)
         } == .timedOut)
       #expect(try vault.bytes == before)
-      // Another change needs no lock of a record.
+      // A change that keeps the master key needs no lock of a record.
       try backend.compact()
       try restore(before)
       try fresh().trust()
@@ -188,7 +188,7 @@ import Testing
     try fresh().removeKeySlots(ids: [slot.id])
   }
 
-  /// What a record says when it is locked decides, and not what was read before.
+  /// The content that a record has once it is locked decides, not the content that was read before.
   @Test func aChangeOfTheMasterKeyIsRefusedIfAnotherKeyIsRecordedByThen() throws {
     try fresh().set("a", [1])
     try write(vault.bytes, to: elsewhere)

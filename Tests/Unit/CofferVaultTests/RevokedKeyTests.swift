@@ -47,7 +47,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .unexpectedKey)
     #expect(code { try fresh().set("b", [1]) } == .unexpectedKey)
     #expect(code { _ = try fresh().verify() } == .unexpectedKey)
-    // A process that runs is not taken in either, with records or without.
+    // A running process also refuses the file, with records or without.
     #expect(code { _ = try running.get("a") } == .unexpectedKey)
     try restore(current)
     #expect(try fresh().get("a") == [1])
@@ -82,7 +82,7 @@ import Testing
     #expect(try fresh().notices().contains(.versioned))
     try restore(old)
     #expect(try fresh().get("a") == [1])
-    // A removed key and another vault are refused as ever.
+    // A removed key and another vault are still refused.
     let before = try revoke()
     let current = try vault.bytes
     try attack(with: before)
@@ -91,7 +91,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .unexpectedVault)
     try restore(current)
     #expect(try fresh().get("a") == [1])
-    // And the state is held again once the policy is strict.
+    // Once the policy is strict, an older state is refused again.
     try fresh().trust(.strict)
     let strict = try vault.bytes
     try fresh().set("a", [2])

@@ -30,11 +30,11 @@ import Testing
         == "The vault at \(vault.path) is at change 2, and change 3 was seen before.")
     #expect(code { try fresh().set("b", [1]) } == .rolledBack)
     #expect(code { _ = try fresh().verify() } == .rolledBack)
-    // A process without a record cannot detect it.
+    // A process without a record cannot detect the rollback.
     #expect(try fresh(withRecords: false).get("a") == [1])
   }
 
-  /// The damage may be the cause.
+  /// The damage may be the cause of the rollback.
   @Test func damageToACommitSlotIsNamedWithARollback() throws {
     try fresh().set("a", [1])
     var old = try vault.bytes
@@ -59,7 +59,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  /// Other programs may have no records, or others.
+  /// Other programs may use no records, or other ones.
   @Test(arguments: ["a later read", "the end"])
   func anOpenVaultRecordsWhatOtherProgramsWrote(_ occasion: String) throws {
     let uptime = Mutex(Duration.seconds(100))
@@ -73,7 +73,7 @@ import Testing
     let second = try vault.bytes
     for _ in 1...2 { #expect(try backend.get("a") == [2]) }
     try restore(first)
-    // Within a second, nothing is recorded: it would cost each read two barriers.
+    // Nothing was recorded yet, within a second of the last record: that would cost each read two barriers.
     #expect(code { _ = try otherRecords().get("a") } == nil)
     try restore(second)
     if occasion == "the end" {
@@ -84,7 +84,7 @@ import Testing
     }
     try restore(first)
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
-    // At once, if nothing was recorded for a second.
+    // A state is recorded at once if nothing was recorded for a second.
     try restore(second)
     uptime.withLock { $0 += .seconds(2) }
     try fresh(withRecords: false).set("a", [3])
@@ -93,7 +93,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  /// A record that another process keeps locked is waited for, and tried again.
+  /// If another process keeps a record locked, the vault waits for the lock, and tries again later.
   @Test(arguments: [true, false], [true, false])
   func aRecordThatIsLockedIsRaisedLater(_ isWaitedFor: Bool, _ writesItself: Bool) throws {
     try fresh().unlock()
@@ -122,7 +122,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  /// A program with a copy of the records, so that it does not change them.
+  /// Opens the vault with a copy of the records, so that the records themselves do not change.
   private func otherRecords() throws -> VaultBackend {
     let copy = states.path + ".copy"
     try? FileManager.default.removeItem(atPath: copy)
@@ -178,8 +178,8 @@ import Testing
     #expect(code { _ = try fresh().verify() } == .rolledBack)
   }
 
-  /// A rewrite and a rekey list the changes before them, so that what was seen of another history is still
-  /// contradicted.
+  /// A rewrite and a rekey list the changes before them, so they still contradict a state of another history that was
+  /// seen.
   @Test(arguments: [false, true]) func aForkIsDetectedAfterItWasRewritten(_ isRekeyed: Bool) throws {
     try fresh().set("a", [1])
     let common = try vault.bytes
@@ -199,13 +199,13 @@ import Testing
     try fresh(withRecords: false).set("a", [2])
     try rewriteTwice()
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
-    // The same changes after what was seen are no fork.
+    // The same changes on top of the state that was seen are not a fork.
     try restore(seen)
     try rewriteTwice()
     #expect(try fresh().get("a") == [4])
   }
 
-  /// A rewrite counts the changes that it brings along, and the file was never in the states in between.
+  /// A rewrite that includes changes counts them too, although the file was never in the states in between.
   @Test func aStateThatAForkHasSkippedIsDetected() throws {
     try fresh().set("a", [1])
     let common = try vault.bytes
@@ -234,7 +234,7 @@ import Testing
 
   // MARK: Links
 
-  /// The path without `..` and links in its directories is a place that was seen, however it is spelled.
+  /// A vault is recorded under its path without `..` and links in its directories, so every spelling finds the record.
   @Test(arguments: ["test.vault", "sub/../test.vault", "here/test.vault", "here/sub/../here/test.vault"])
   func anOlderCopyBehindALinkIsDetectedHoweverItIsSpelled(_ spelling: String) throws {
     try vault.directory.makeDirectory("sub")

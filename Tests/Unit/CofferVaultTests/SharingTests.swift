@@ -6,7 +6,7 @@ import Glibc
 import Testing
 
 @Suite struct SharingTests {
-  /// The file stays the same one, as a file that is mounted by itself does.
+  /// The file keeps its inode, as a file that is itself a mount point does.
   @Test func aVaultThatIsCopiedIntoAnOpenFileIsFound() throws {
     let (other, vault) = (try TestVault(.otherKey), try TestVault())
     try vault.open().set("a", [1])
@@ -119,7 +119,7 @@ import Testing
     try Data(common).write(to: URL(filePath: vault.path))
     #expect(chmod(vault.path, 0o600) == 0)
     try vault.open().set("a", [3])
-    // The same number of changes with another last change.
+    // The fork has the same number of changes, but another last change.
     let error = #expect(throws: SecretError.self) { try backend.get("a") }
     #expect(error?.code == .rolledBack)
   }

@@ -27,7 +27,7 @@ import Testing
     let (abandoned, used) = (Self.left(Self.digits), Self.left("5555555555555555"))
     let others = [Self.left(Self.digits, of: "other.vault"), "notes", "test.vault"]
     for name in [abandoned, used] + others where name != "test.vault" { touch(directory.file(name)) }
-    // A second name of the vault itself, as an interrupted rename leaves it where renaming is linking.
+    // Where a rename is done by linking, an interrupted rename leaves a second name of the vault itself.
     #expect(link(vault.path, directory.file(Self.left("1111111111111111"))) == 0)
     // A file in use is locked.
     let lock = open(directory.file(used), O_RDONLY | O_CLOEXEC)
@@ -122,7 +122,7 @@ import Testing
     #expect(seen.count >= 4 && seen.allSatisfy { $0 })
   }
 
-  /// Where renaming is linking, an interrupted rename leaves a record with two names.
+  /// Where a rename is done by linking, an interrupted rename leaves a record with two names.
   @Test func aRecordWithTheNameOfItsTemporaryFileIsAccepted() throws {
     let vault = try TestVault()
     let records = try TemporaryDirectory()

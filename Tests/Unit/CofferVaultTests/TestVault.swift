@@ -119,7 +119,7 @@ extension VaultOptions {
     return options
   }
 
-  /// Options of a writer that waits so long for a lock.
+  /// Options of a writer that waits this long for a lock.
   static func impatient(_ lockTimeout: Duration) -> VaultOptions {
     var options = cheap
     options.lockTimeout = lockTimeout

@@ -39,7 +39,7 @@ import Testing
     let vault = try TestVault()
     try vault.open().set("a", Array(repeating: 1, count: 1000))
     let bytes = try vault.bytes
-    // The value is the largest part of the file, and one of these bytes is in it.
+    // The value is the largest part of the file, so at least one of these bytes belongs to it.
     let errors: [SecretError] = try stride(from: bytes.count / 8, to: bytes.count, by: 400).compactMap {
       place in
       var changed = bytes

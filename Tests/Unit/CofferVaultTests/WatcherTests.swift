@@ -8,7 +8,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// When a vault is looked at while its changes are observed, and what is reported.
+/// When a vault whose changes are observed is looked at, and which changes are reported.
 @Suite(.timeLimit(.minutes(30))) struct WatcherTests {
   private let vault: TestVault
   private let fileSystem = WatchedFileSystem()
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  /// Everything may have changed: nobody looks into a vault that is not open.
+  /// A look does not open the vault, so it reports that everything may have changed.
   @Test func aLookAsksForNoCredential() async throws {
     let asked = Count()
     let backend = backend([FixedCredential.counted(asked)])
@@ -153,13 +153,13 @@ import Testing
     #expect(asked.value == 2)
   }
 
-  /// As on a network file system, where another host's change is no event.
+  /// As on a network file system, where a change by another host causes no event.
   @Test func whatAPeriodicLookCannotReadIsReportedOnce() async throws {
     fileSystem.refuseWatches()
     let backend = backend(period: .milliseconds(10))
     try backend.set("a", [1])
     let reported = Reported(backend.changes())
-    // The second time, a look has succeeded in between.
+    // Before the second round a look has succeeded.
     for _ in 1...2 {
       let count = reported.all.count
       try vault.open().rekey()

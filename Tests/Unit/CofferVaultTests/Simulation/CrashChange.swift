@@ -9,8 +9,8 @@ struct CrashContent: Equatable, CustomStringConvertible {
   /// The earlier values of each name, newest first, without the names that have none.
   var earlier: [String: [[UInt8]]] = [:]
   var extraSlots: Set<ExtraSlot> = []
-  /// The earlier value of a name that lost to its present value in a merge. No limit drops it while the present value
-  /// stays. What a vault shows does not tell it from others.
+  /// For each name, the earlier value that lost to the present one in a merge. No limit drops it while the present
+  /// value stays. A vault shows it like any other earlier value.
   var lost: [String: [UInt8]] = [:]
 
   /// The limit of the history: small, so that versions are dropped often.
@@ -46,14 +46,14 @@ struct CrashContent: Equatable, CustomStringConvertible {
     (self.secrets, self.earlier, self.lost) = (secrets, earlier, lost)
   }
 
-  /// The content without what a vault does not show.
+  /// The part of the content that a vault shows.
   var shown: CrashContent {
     var shown = self
     shown.lost = [:]
     return shown
   }
 
-  /// What `merged.vault` of the vectors holds: the result of a merge by the second implementation.
+  /// The content of `merged.vault` of the vectors: the result of a merge by the second implementation.
   static let merged = CrashContent(
     secrets: ["name 0": [3], "name 1": [13], "name 2": [21], "name 4": [40], "name 5": [50]],
     earlier: [
@@ -70,7 +70,6 @@ struct CrashContent: Equatable, CustomStringConvertible {
       do { return try VaultIdentity.generate(isPostQuantum: false) } catch { fatalError("\(error)") }
     }()
 
-    /// What opens the slot.
     var credential: FixedCredential {
       switch self {
       case .key: .otherKey
@@ -78,7 +77,7 @@ struct CrashContent: Equatable, CustomStringConvertible {
       case .recipient: FixedCredential(kind: .identity(Self.identity))
       }
     }
-    /// What the slot is made for.
+    /// The credential or the recipient that the slot is made for.
     func added() throws -> VaultCredential {
       guard self == .recipient else { return credential.credential }
       guard let recipient = Self.identity.recipient else {
@@ -116,7 +115,7 @@ struct CrashChange {
   var commits: (CrashContent) -> Bool = { _ in true }
   /// Whether the call read a value that one of these contents has.
   var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
-  /// Whether the call looks first and changes the vault then, so that another writer's change may come in between.
+  /// Whether the call reads the vault first and then changes it, so that another writer's change may come in between.
   var hasSteps = false
   let run: (VaultBackend) throws -> Void
 
@@ -203,7 +202,7 @@ struct CrashChange {
     return CrashChange(
       name: "remove a slot", applied: { $0.setting(slot, isPresent: false) },
       run: { vault in
-        // The first slot is the first key's.
+        // The first slot belongs to the first key.
         guard let doomed = try vault.description().keySlots.dropFirst().first(where: slot.isKind) else {
           throw SecretError(.io, "The slot is not there.")
         }
@@ -235,7 +234,7 @@ extension CrashContent {
     var after = self
     after.versions = versions
     for (key, values) in earlier {
-      // The value that lost is not counted.
+      // A value that lost in a merge does not count towards the limit.
       var count = versions
       let kept = values.filter { value in
         if value == lost[key] { return true }

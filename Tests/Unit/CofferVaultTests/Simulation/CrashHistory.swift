@@ -272,7 +272,7 @@ struct CrashHistory {
     return interruption
   }
 
-  /// Returns the error of `body`, if any. There must be none with the power on.
+  /// Returns the error of `body`, if any. While the power is on, `body` must not fail.
   private func attempt(_ body: () throws -> Void) -> (any Error)? {
     do {
       try body()

@@ -3,8 +3,8 @@ import CofferVaultFormat
 import CofferTestSupport
 import Testing
 
-/// A vault's file with every simple kind of change: each is refused, or read as a state that was acknowledged and is
-/// reported as what it is. `COFFER_EXHAUSTIVE=1` tries every case instead of a sample.
+/// A vault's file with every simple kind of change. Each changed file is refused, or read as an acknowledged state and
+/// reported as that state. `COFFER_EXHAUSTIVE=1` tries every case instead of a sample.
 @Suite(.long) struct TamperingTests {
   private static let small: [TamperedVault.Shape] = [.tailOnly, .baseOnly, .baseAndTail, .twoGenerations]
 
@@ -120,7 +120,7 @@ import Testing
           count += 1
           let exchanged = VaultAnatomy.exchange(one, other, in: whole)
           #expect(try vault.outcome(of: exchanged) == .refused(.tampered), "\(kind) \(one) and \(other)")
-          // One part in the place of both.
+          // One part takes the place of both.
           guard one.count == other.count else { continue }
           var copied = whole
           copied.replaceSubrange(other, with: whole[one])
@@ -195,7 +195,7 @@ import Testing
       do {
         let outcome = try vault.outcome(of: bytes, mayBeRecovered: true)
         guard case .state(let pin, let isRecovered) = outcome else { continue }
-        // Both older commit slots of the same file are an older authentic state. Only a process that read a later one
+        // With both older commit slots the file is in an older, authentic state. Only a process that read a later one
         // detects it.
         let isOlder = choice & 0b0110 == 0b0110
         // If one slot does not fit the header, the other one counts.
@@ -204,7 +204,7 @@ import Testing
           pin == vault.current.pin || isOlder || isOfDonor, "\(what), \(names): \(outcome)")
         if pin != vault.current.pin {
           let code = try vault.outcomeForWhoSawTheCurrentState(bytes)
-          // It detects the change, or it still reads the state that it knows.
+          // That process detects the change, or still reads the state that it knows.
           #expect(code == .rolledBack || code == nil, "\(what), \(names): \(outcome)")
         }
       } catch { Issue.record("\(what), \(names): \(error)") }

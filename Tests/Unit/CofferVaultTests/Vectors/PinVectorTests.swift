@@ -33,7 +33,7 @@ import Testing
   private func outcome(
     _ judgement: Judgement, _ vectors: [String: Vector]
   ) throws -> String {
-    // Any vault shows whether a text is a pin.
+    // Any vault will do to find out whether a text is a pin.
     let vector = try #require(vectors[judgement.vector ?? "ok-created"])
     let (disk, path) = (SimulatedDisk(), judgement.path ?? "/v/vault")
     _ = try disk.locate(path, followingLink: true).directory.create(path)

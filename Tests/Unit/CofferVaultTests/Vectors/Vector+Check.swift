@@ -20,7 +20,7 @@ extension Vector {
       environment: environment)
     let report: VaultReport
     do throws(SecretError) {
-      // Nothing else vouches for a vault that an identity opens.
+      // A vault that only an identity opens must be trusted first.
       if credential.identity != nil { try backend.trust() }
       report = try backend.verify()
     } catch {
@@ -49,7 +49,7 @@ extension Vector {
     guard try [UInt8](Data(contentsOf: URL(filePath: path))) == bytes else {
       throw Mismatch(description: "the file was changed by reading it")
     }
-    // A `Date` cannot be so exact that far from now.
+    // A `Date` that far from now is not exact enough.
     guard now.map({ Timestamp.milliseconds(Timestamp.date($0)) == $0 }) ?? true else { return path }
     try compareHistory(backend, hidesVersions: report.excessVersionCount > 0)
     return path
