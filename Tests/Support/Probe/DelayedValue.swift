@@ -53,7 +53,7 @@ enum DelayedValue {
     Probe.write("ready\n")
     while !hasSignal.load(ordering: .acquiring) { usleep(1000) }
     if mode == "handle and exit" { exit(3) }
-    // A program that ends in a way of its own.
+    // A program that calls `_exit` must store its delayed changes first.
     try DelayedSaves.flush()
     _exit(4)
   }

@@ -3,8 +3,8 @@ internal import CofferCore
 internal import CofferVault
 internal import Foundation
 
-/// Measures the library beside the raw work that it cannot avoid, or beside the same without what is measured. Needs an
-/// optimised build.
+/// Compares the library with the raw work that it cannot avoid, or with the same work without the part to be measured.
+/// Needs an optimised build.
 ///
 /// Prints a line for each comparison: the work, what it is compared with, and the nanoseconds of each round of both,
 /// separated by tabs. The two take turns, so that a busy machine slows both.
@@ -65,7 +65,7 @@ struct Figures {
     }
   }
 
-  /// Calls `body` with the next indexes below `count`, in an order that is not that of the file.
+  /// Calls `body` with the next indexes below `count`, in another order than that of the file.
   private func each(_ rounds: Int, below count: Int, _ index: inout Int, _ body: (Int) throws -> Void)
     rethrows
   {

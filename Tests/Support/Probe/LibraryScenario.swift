@@ -4,7 +4,7 @@ internal import CofferCore
 internal import CofferVault
 internal import Foundation
 
-/// Uses the library in a process beside others.
+/// Uses the library while other processes do the same.
 struct LibraryScenario: Sendable {
   private let backend: VaultBackend
 

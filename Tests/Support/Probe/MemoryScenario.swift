@@ -266,7 +266,7 @@ struct MemoryScenario {
         stop("closed, which stores a change that waits", gone: "value master")
       }
     }
-    // The task of a cancelled timer has the backend until it runs.
+    // The task of a cancelled timer holds the backend until it runs.
     let deadline = ContinuousClock.now + .seconds(60)
     while !isKnownUniquelyReferenced(&kept) {
       if ContinuousClock.now > deadline { Probe.fail("the backend is not released") }

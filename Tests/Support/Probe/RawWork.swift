@@ -25,7 +25,7 @@ struct RawSodium {
   }
 }
 
-/// Reads a file from front to back, writes it to another, and waits until that is on the disk.
+/// Reads a file from front to back, writes a copy, and waits until the copy is on the disk.
 func copyDurably(_ path: String, to copy: String) {
   let (source, target) = (open(path, O_RDONLY), open(copy, O_RDWR | O_CREAT | O_TRUNC, 0o600))
   guard source >= 0, target >= 0 else { fatalError("\(path) cannot be copied") }

@@ -59,7 +59,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   enum EntryChange {
     case add(String, Inode)
     case remove(String)
-    /// With the inode, because the target of the entry does not depend on which changes before it were kept.
+    /// Includes the inode, because the target of the entry does not depend on which changes before it were kept.
     case rename(String, to: String, Inode)
   }
 
@@ -141,7 +141,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   }
   /// The operations that the injected fault affected.
   package var faulted: [Operation] { withState { $0.faulted } }
-  /// Makes an operation fail from now on: with `EBUSY`, a rename of a file that is a mount point.
+  /// Makes an operation fail from now on. A rename that fails with `EBUSY` stands for a file that is a mount point.
   package func refuse(_ operation: Operation, _ number: Int32?) {
     withState { state in state.refusal = number.map { (operation, $0) } }
   }
@@ -246,6 +246,6 @@ extension SimulatedDisk {
   /// Changes the state without a call, which cannot fail.
   func withoutCall(_ body: () -> Void) { withState { _ in body() } }
 
-  /// The same, unless the process has ended or the power has failed.
+  /// Changes the state without a call, unless the process has ended or the power has failed.
   func ifAlive(_ body: () -> Void) { withState { if !$0.isDead { body() } } }
 }

@@ -2,7 +2,6 @@ package import CofferCore
 package import Testing
 
 extension SecretBackend {
-  /// Stores a text.
   package func store(
     _ text: String,
     _ identifier: SecretIdentifier,
@@ -17,7 +16,7 @@ extension SecretBackend {
 }
 
 extension SecretAccess {
-  /// Stores a value with that metadata, or with the metadata that there is.
+  /// Stores a value with the given metadata. `nil`: the present metadata stays.
   package func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {

@@ -52,7 +52,7 @@ package final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
       }
     }
-    // The tests run beside each other, and not all of them open their descriptors with O_CLOEXEC.
+    // Tests run at the same time, and not all of them open their descriptors with O_CLOEXEC.
     posix_spawn_file_actions_addclosefrom_np(&actions, Int32(streams.count))
 
     var attributes = posix_spawnattr_t()
@@ -70,7 +70,7 @@ package final class ChildProcess {
     // `env` changes the directory and looks up the program, and then executes it in the same process.
     let words = ["env"] + (directory.map { ["--chdir=\($0)"] } ?? []) + command
     let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-    // With the options of a sanitizer that the program may be built with.
+    // The program may be built with a sanitizer, so it gets the options of the sanitizers.
     let inherited = ProcessInfo.processInfo.environment.filter {
       ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
     }

@@ -1,14 +1,14 @@
 internal import Foundation
 package import Testing
 
-/// What `Scripts/test` sets in the environment. Without it, `swift test` leaves out nothing.
+/// Variables that `Scripts/test` sets. Without them, `swift test` leaves out nothing.
 package enum TestRun {
   /// `COFFER_SHORT_TESTS`: tests that take long are left out, or try a part of their cases.
   package static let isShort = ProcessInfo.processInfo.environment["COFFER_SHORT_TESTS"] != nil
   /// `COFFER_UNIT_TESTS`: tests that need programs that are not installed are left out.
   package static let isUnit = ProcessInfo.processInfo.environment["COFFER_UNIT_TESTS"] != nil
 
-  /// The first of `programs` that is not installed. An absolute path is any file.
+  /// The first of `programs` that is not installed. An absolute path may name any file.
   package static func firstMissing(_ programs: [String]) -> String? {
     let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
     return programs.first { program in

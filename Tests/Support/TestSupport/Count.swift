@@ -6,7 +6,7 @@ package final class Count: Sendable {
   private let count = Atomic(0)
   package init() {}
 
-  /// Counts the change that Observation reports of what `read` reads. It reports the first change only.
+  /// Counts the change that Observation reports for the properties that `read` reads: only the first one.
   package convenience init(observing read: () -> Void) {
     self.init()
     withObservationTracking(read, onChange: { self.add() })

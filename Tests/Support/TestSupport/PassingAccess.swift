@@ -1,7 +1,7 @@
 package import CofferCore
 
-/// A backend or a transaction that passes the calls which have no default on to another one, except for those that it
-/// makes itself.
+/// A backend or a transaction that passes calls on to another one: those that have no default, unless it has its own
+/// method for them.
 package protocol PassingAccess: SecretAccess {
   var base: any SecretAccess { get }
 }

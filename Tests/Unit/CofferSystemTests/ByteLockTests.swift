@@ -18,7 +18,7 @@ import Testing
     let others = try [6, 8, 0, Int64.max - 1].map { try ByteLock.tryLock(path, offset: $0) }
     #expect(others.allSatisfy { $0 != nil })
     first = nil
-    // A process that another test starts at this moment holds a copy of the lock until it is executed.
+    // A process that another test is just starting holds a copy of the lock until it executes its program.
     try await eventually("the byte stayed locked") { try ByteLock.tryLock(path, offset: 7) != nil }
     withExtendedLifetime(others) {}
   }

@@ -29,7 +29,7 @@ import Testing
     if isNonBlocking {
       for end in [reading, writing] { #expect(fcntl(end.number, F_SETFL, O_NONBLOCK) == 0) }
     }
-    // The thread closes its own descriptor: its closure, and what that holds, may outlive the thread.
+    // The thread closes its own descriptor, because its closure, and the objects that this holds, may outlive it.
     let number = fcntl(writing.number, F_DUPFD_CLOEXEC, 3)
     try #require(number >= 0)
     Thread {
@@ -68,7 +68,7 @@ import Testing
     #expect(writing?.reason == "Could not write to the output: Bad file descriptor.")
   }
 
-  /// A thread that waits does not ask again and again.
+  /// A waiting thread must not poll.
   @Test func aWaitUsesLessThanATenthOfAProcessor() throws {
     func share(_ body: () throws -> Void) throws -> Double {
       let (before, start) = (try processorTime(), ContinuousClock.now)
@@ -114,11 +114,11 @@ import Testing
       return (found, numbers, names.count)
     }
     #expect(found.allSatisfy { $0.0 > 2 && $0.1 == FD_CLOEXEC }, "\(found)")
-    // Nothing was left in their places, or of the directory, which is open twice while its names are read.
+    // No other descriptor stays open. There were 5 names, because a directory is open twice while its names are read.
     #expect(Set(found.map(\.0)).count == 3 && Set(numbers) == Set(found.map { Int($0.0) }) && names == 5)
   }
 
-  /// A process of its own, because the limit applies to every thread.
+  /// Runs in a process of its own, because the limit applies to every thread.
   @Test func aStandardStreamThatCannotBeMovedIsAnError() async {
     await #expect(processExitsWith: .success) {
       // Other threads, such as libdispatch's, may open a file at any moment.

@@ -219,7 +219,7 @@ import Testing
       let before = mine.value
       try change()
       try await eventually("change \(index) was not reported") { mine.value > before }
-      // The events of one change may arrive apart. The last one has arrived when a later one does.
+      // The events of one change may arrive separately. All have arrived when the event of a later change arrives.
       let last = others.value
       try directory.write("\(index)", to: "fil")
       try await eventually("change \(index) of the other file was not reported") { others.value > last }

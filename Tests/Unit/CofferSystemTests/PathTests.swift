@@ -82,7 +82,7 @@ import Testing
     #expect(try directory.mode(of: "a") == 0o755)
   }
 
-  /// `PWD` may name the working directory by a link, and no other way.
+  /// `PWD` is used only if it is an absolute path to the working directory. The path may contain links.
   @Test func theWorkingDirectoryHasTheNameThatPWDGives() async {
     await #expect(processExitsWith: .success) {
       let directory = try TemporaryDirectory()
@@ -141,10 +141,10 @@ import Testing
       }
       #expect(error?.code == .timedOut)
     }
-    // A process that another test starts at this moment holds a copy of the lock until it is executed.
+    // A process that another test is just starting holds a copy of the lock until it executes its program.
     try PrivateDirectory.withLock(path, timeout: .seconds(60)) {}
     #expect(throws: FileSystemError(ENOENT)) { try PrivateDirectory.tryLock(directory.file("missing")) }
-    // Nothing but the directory itself.
+    // Only a directory can be locked, not a file and not a link.
     try directory.write("", to: "file")
     try directory.makeDirectory("below")
     for (link, target) in [("link", "below"), ("link to a file", "file")] {
@@ -208,7 +208,7 @@ import Testing
     #expect(BaseDirectories(user: 54_321) { _ in nil }.home == nil)
   }
 
-  /// The home directory in `/etc/passwd`. `getpwuid` has one buffer for all threads.
+  /// The home directory in `/etc/passwd`. Not from `getpwuid`, which has one buffer for all threads.
   private func listedHome(of user: UInt32) throws -> String {
     let entries = try String(contentsOfFile: "/etc/passwd", encoding: .utf8).split(separator: "\n")
       .map { $0.split(separator: ":", omittingEmptySubsequences: false) }
@@ -216,21 +216,21 @@ import Testing
     return String(try #require(entry, "there is no such user")[5])
   }
 
-  /// As root, with `HOME` kept by sudo.
+  /// sudo may keep the `HOME` of another user for root.
   @Test func rootDoesNotUseTheHomeOfAnotherUser() throws {
     if geteuid() == 0 { #expect(chown(directory.path, 54_321, 54_321) == 0) }
     let kept = ["HOME": directory.path]
     let root = try listedHome(of: 0)
     #expect(BaseDirectories(user: 0) { kept[$0] }.home == root)
     #expect(BaseDirectories(user: 54_321) { kept[$0] }.home == directory.path)
-    // Root's own directory, and one that does not exist, stay.
+    // Root's own directory, and one that does not exist, are used.
     for home in ["/", "/missing-\(UUID())"] {
       #expect(BaseDirectories(user: 0) { ["HOME": home][$0] }.home == home)
     }
   }
 
-  /// As root, with a variable kept by su. The other user can exchange what is below their directory or behind their
-  /// link.
+  /// su may keep a variable of another user for root. That user can exchange what is below their directory or behind
+  /// their link.
   @Test(.enabled(if: geteuid() == 0, "only root can give a directory to another user"))
   func rootDoesNotUseADirectoryThatAnotherUserCanExchange() throws {
     for name in ["own/below", "theirs/roots"] { try directory.makeDirectory(name) }

@@ -4,8 +4,8 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Paths are resolved as the kernel resolves them, except for links of other users in shared directories, and what was
-/// resolved stays what it was.
+/// Paths are resolved as the kernel resolves them, except for links of other users in shared directories. A location
+/// that was resolved stays the same.
 @Suite struct PathWalkTests {
   let directory: TemporaryDirectory
 
@@ -155,7 +155,7 @@ import Testing
     #expect(failure("shared/way/file", followingLink: false)?.number == EACCES)
   }
 
-  /// The cases in which the kernel follows too.
+  /// The cases in which the kernel follows the link, too.
   @Test(
     .enabled(if: geteuid() == 0, onlyRoot),
     arguments: [

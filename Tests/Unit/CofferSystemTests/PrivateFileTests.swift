@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test func aFullDiskLeavesNoFileBehind() throws {
-    // The limit of the size of a file stands for a full disk. Its signal is ignored, so the call fails.
+    // A limit on the size of files stands for a full disk. Its signal is ignored, so the call fails instead.
     signal(SIGXFSZ, SIG_IGN)
     var limit = rlimit()
     #expect(getrlimit(__rlimit_resource_t(1), &limit) == 0)

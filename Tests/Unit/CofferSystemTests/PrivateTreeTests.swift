@@ -33,7 +33,7 @@ import Testing
     #expect(throws: FileSystemError(EACCES)) { try tree() }
   }
 
-  /// What was in the tree is overwritten, and what took its place is not.
+  /// The files of the tree are overwritten, and the files that took its place are not.
   @Test(arguments: [true, false]) func whatTakesTheNameStays(_ isLink: Bool) throws {
     let tree = try tree()
     let name = (tree.path as NSString).lastPathComponent
@@ -61,7 +61,7 @@ import Testing
     try tree.wipe(first: ["value"])
   }
 
-  /// A deep tree takes neither the stack nor a descriptor for each level, and a name need not be UTF-8.
+  /// A deep tree needs neither stack nor a descriptor for each of its levels, and a name need not be UTF-8.
   @Test func aDeepTreeWithNamesOfAnyBytesIsRemoved() throws {
     let tree = try tree()
     var level = open(tree.path, O_RDONLY | O_DIRECTORY)

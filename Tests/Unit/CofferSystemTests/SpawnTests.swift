@@ -141,7 +141,7 @@ import Testing
       try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).contains(") T ")
     }
     #expect(ProcessEnd.changed(process) == nil)
-    // What the kernel has of a stopped process: 0x7F, and the signal.
+    // The kernel's status of a stopped process: 0x7F in the low byte, and the signal in the next one.
     #expect(ProcessEnd.changed(process, WUNTRACED) == SIGSTOP << 8 | 0x7F)
     #expect(ProcessEnd.changed(process, WUNTRACED) == nil)
     kill(process, SIGKILL)
@@ -168,7 +168,7 @@ import Testing
     #expect(ProcessEnd.changed(process) == nil)
     kill(process, SIGKILL)
     #expect(try ProcessEnd(of: process, until: .now + .seconds(600)) == .signal(SIGKILL))
-    // The process is no child any more.
+    // The process is no longer a child.
     #expect(throws: FileSystemError(ECHILD)) { try ProcessEnd(of: process) }
     #expect(throws: FileSystemError(ECHILD)) { try ProcessEnd(of: process, until: .now + .seconds(600)) }
     #expect(ProcessEnd.changed(process) == nil)
@@ -193,8 +193,8 @@ import Testing
     }
   }
 
-  /// A program that a deadline ends gets the default action of each signal. Another one keeps what this process
-  /// ignores.
+  /// A program with a deadline gets the default action of each signal. Another program ignores the signals that this
+  /// process ignores.
   @Test func ignoredSignalsStayIgnoredWithoutADeadline() async {
     await #expect(processExitsWith: .success) {
       signal(SIGUSR1, SIG_IGN)

@@ -84,13 +84,13 @@ import Testing
 
   @Test func aPeriodThatBeginsWhileTheThreadWaitsIsReported() async throws {
     let watch = try thread.watch("file", in: open()) {}
-    // The thread waits only for events by now, or soon.
+    // By now, or soon, the thread waits only for events.
     try await Task.sleep(for: .milliseconds(50))
     let counts = [Count(), Count()]
     var periods: [any AnyObject & Sendable] = []
     for count in counts { periods.append(try thread.every(.milliseconds(5)) { count.add() }) }
     try await eventually("a period did not end") { counts.allSatisfy { $0.value > 0 } }
-    // Each is released by itself.
+    // Each period is released separately.
     periods.removeFirst()
     let before = counts[1].value
     try await eventually("the other period did not go on") { counts[1].value > before + 1 }
@@ -108,7 +108,7 @@ import Testing
         times.values.withLock { $0.append(time) }
       } catch { failures.add() }
     }
-    // Something that ends a wait, and nothing after it.
+    // Starting a period ends a wait of the thread. The period itself does not end during the test.
     let period = try thread.every(.seconds(600)) {}
     for (count, mode) in [(1, mode_t(0o640)), (2, 0o600)] {
       try await Task.sleep(for: .milliseconds(700))
@@ -126,7 +126,7 @@ import Testing
       (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)"))
         == "anon_inode:inotify"
     }
-    // Those of tests that run at the same time too, unless they are closed by now.
+    // Some may belong to tests that run at the same time. Those may be closed by now, and are left out.
     let flags = numbers.map { (fcntl($0, F_GETFD), fcntl($0, F_GETFL)) }.filter { $0.0 >= 0 && $0.1 >= 0 }
     #expect(!flags.isEmpty && flags.allSatisfy { $0.0 == FD_CLOEXEC && $0.1 & O_NONBLOCK != 0 })
     withExtendedLifetime(watch) {}
@@ -168,7 +168,7 @@ import Testing
   @Test func theThreadEndsWithTheLastPeriod() async throws {
     do {
       let period = try thread.every(.seconds(600)) {}
-      // The thread waits by now, or soon.
+      // By now, or soon, the thread waits.
       try await Task.sleep(for: .milliseconds(50))
       withExtendedLifetime(period) {}
     }
@@ -192,7 +192,7 @@ import Testing
     try await eventually("the thread did not end") { !thread.isRunning }
   }
 
-  /// The kernel queues a limited number of events, and then only tells that it lost some.
+  /// The kernel queues a limited number of events, and then reports only that it lost some.
   @Test func lostEventsAreReportedAsAChange() throws {
     let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
     let size = try #require(Int(limit.trimmingCharacters(in: .newlines)))
@@ -208,7 +208,7 @@ import Testing
     }
     #expect(chmod(directory.file("file"), 0o640) == 0)
     begun.wait()
-    // The thread reads no events now. Two files in turn, because the same event again is not queued.
+    // The thread is not reading. The kernel merges equal events, so two files alternate.
     for index in 0..<size { #expect(chmod(directory.file(index % 2 == 0 ? "a" : "b"), 0o640) == 0) }
     #expect(chmod(directory.file("file"), 0o600) == 0)
     filled.signal()

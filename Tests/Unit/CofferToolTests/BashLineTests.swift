@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// bash would insert the text at another place than the one that it is quoted for.
+  /// bash would insert the text at a place for which it is not quoted.
   @Test(arguments: [
     ("get \"a b", "b"), ("get \"a", "\"a"), ("get a", "b"), ("get a\\ b", " b"), ("get 'a:b", "b"),
   ])

@@ -60,7 +60,7 @@ import Testing
     try eventually { try !isRunning(seen[0][0]) }
     #expect(!FileManager.default.fileExists(atPath: seen[0][3]))
 
-    // Another secret and a label make no restart. One transaction makes one.
+    // Changes of another secret or of a label cause no restart. One transaction causes one restart.
     try set("other", "x")
     #expect(try sandbox.shell("printf three | secret set a --label L").status == 0)
     usleep(1_000_000)  // long enough for a restart to begin
@@ -69,7 +69,7 @@ import Testing
     try eventually { seen.count == 3 }
     #expect([seen[2][1], seen[2][2]] == ["four", "five"] && restarts() == 2, "\(text(of: "said"))")
 
-    // Without the secret, the command runs on.
+    // After the secret is removed, the command keeps running.
     #expect(try sandbox.shell("secret remove b").status == 0)
     try eventually { text(of: "said").contains("was not restarted, and keeps the values that it has. There") }
     #expect(try isRunning(seen[2][0]) && FileManager.default.fileExists(atPath: seen[2][3]))
@@ -86,7 +86,7 @@ import Testing
     #expect(seen.count == 4 && restarts() == 3)
   }
 
-  /// The time is that of the tool. ``CommandRestartTests`` has a shorter one.
+  /// Waits as long as the tool does by itself. ``CommandRestartTests`` has a shorter time.
   @Test(arguments: ["--restart", "--restart --redact"])
   func aCommandThatIgnoresSIGTERMIsKilled(_ options: String) throws {
     let tool = try start(options, #"[ "$A" = new ] || trap "" TERM; while :; do sleep 0.1; done"#)
@@ -158,7 +158,7 @@ import Testing
     #expect(try !sandbox.shell("secret doctor").outputText.contains(finding))
   }
 
-  /// A second name shows what was in the file when it was removed. Root may write to every file.
+  /// A second name shows what was in the file when it was removed. Not run as root, who may write to every file.
   @Test func theFileIsOverwrittenAlthoughItIsReadOnly() throws {
     let user = geteuid() == 0 ? "setpriv --reuid 54321 --regid 54321 --clear-groups" : ""
     let kept = try TemporaryDirectory(inMemory: true)
@@ -213,7 +213,7 @@ import Testing
     try terminal.wait(for: "got that")
   }
 
-  /// The shell learns of a stop that only the command has received, and not of one that the command does not obey.
+  /// The tool stops when its command stops, even if only the command got the signal, and not if the command ignores it.
   @Test(.needs("bash", "python3"), arguments: ["--file F=b", "--restart --set A=a"])
   func theToolStopsAsItsCommandDoes(_ options: String) throws {
     let terminal = try shell()
@@ -256,7 +256,7 @@ import Testing
     sandbox.environment["TERM"] = "xterm"
     #expect(try sandbox.shell("seq 100 >lines").status == 0)
     terminal.type("TERM=xterm secret run --file F=b -- less lines\n")
-    // The prompt, in reverse video. A key that comes before less waits for one may be delayed until the next.
+    // The prompt of less, in reverse video. A key that comes before less waits for keys may wait for the next one.
     try terminal.wait(for: "\u{1B}[7mlines")
     try terminal.press("\u{1A}", until: "Stopped")
     try terminal.wait(for: "ready> ")
@@ -266,7 +266,7 @@ import Testing
     try terminal.press("q", until: "ready> ")
   }
 
-  /// In a process group that no shell can continue, the kernel refuses the stop, which must not be repeated for ever.
+  /// The kernel does not stop a process group that no shell can continue. The tool must not try again for ever.
   @Test(.needs("python3"), arguments: ["", "--redact"])
   func withoutAShellTheCommandIsNotStopped(_ options: String) throws {
     try Data(

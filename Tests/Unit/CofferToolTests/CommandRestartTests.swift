@@ -5,7 +5,7 @@ import Testing
 
 @testable import CofferTool
 
-/// When a command is restarted, with times of the tests' own.
+/// When a command is restarted, with times that the tests set.
 @Suite struct CommandRestartTests {
   private func restart(
     patience: Duration = .seconds(60), pause: Duration = .zero, prepare: @escaping () -> Bool
@@ -53,7 +53,7 @@ import Testing
     #expect(restart.requests.count == 1 && !restart.isDue())
   }
 
-  /// A stopped command would not get the signal.
+  /// A stopped command would not act on the signal.
   @Test func aStoppedCommandIsContinued() throws {
     let command = try ChildProcess(["sh", "-c", "kill -STOP $$"], environment: ["PATH": "/usr/bin:/bin"])
     #expect(command.waitForStop())

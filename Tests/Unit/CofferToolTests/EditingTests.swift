@@ -34,7 +34,7 @@ import Testing
     try kept.write("of somebody else", to: "directory/other")
     sandbox.environment["KEPT"] = kept.path
     let editor = sandbox.directory + "/bin/editor"
-    // More than one block, files below, and what is not a file of the editor.
+    // The editor leaves a file of several blocks, files in directories, links to files of somebody else, and pipes.
     try Data(
       """
       #!/bin/sh

@@ -10,7 +10,7 @@ import Testing
     let command: String
     /// Cuts the only line, types another one, saves and exits.
     let keys: @Sendable (String) -> [String]
-    /// Whether the configuration below makes it keep copies if it is started as usual.
+    /// Whether the editor, started as usual, keeps copies under the configuration below.
     var keepsCopies = true
     var testDescription: String { command }
 
@@ -39,7 +39,7 @@ import Testing
     "config/nvim/init.vim": """
     set undofile undodir=~/kept backup writebackup backupdir=~/kept directory=~/kept swapfile updatecount=1 patchmode=.orig
     """,
-    // As root, nano takes the home directory of the password file.
+    // As root, nano takes the home directory from the password file.
     "config/nano/nanorc": "set backup\nset backupdir \"{home}/kept\"\nset historylog\nset positionlog\n",
     "config/micro/settings.json":
       #"{"saveundo": true, "permbackup": true, "savehistory": true, "savecursor": true, "autosave": 1}"#,
@@ -101,7 +101,7 @@ import Testing
     #expect(try sandbox.shell("ls -A ../home/kept ../tmp").outputText == "../home/kept:\n\n../tmp:\n")
   }
 
-  /// A script may start any editor. This shows too that the search finds what an editor keeps.
+  /// A script may start any editor. This also shows that the search finds the copies that an editor keeps.
   @Test(arguments: editors) func aScriptIsNotAKnownEditor(_ editor: Editor) throws {
     let script = "\(sandbox.directory)/bin/vim"
     let program = editor.command.split(separator: " ")[0]
@@ -176,7 +176,7 @@ import Testing
       try sandbox.shell("printf x | secret set --vault V a 2>/dev/null; secret init; printf x | secret set a")
         .status == 0)
     sandbox.environment["PATH"] = sandbox.directory + "/bin:" + (sandbox.environment["PATH"] ?? "")
-    // In a remote window, code does not start an editor of its own.
+    // In a remote window, `code` does not start its own editor.
     sandbox.environment["EDITOR"] = "code"
     #expect(try sandbox.shell("secret edit a").errorText == "Nothing was changed.\n")
     sandbox.environment["VSCODE_IPC_HOOK_CLI"] = "/socket"

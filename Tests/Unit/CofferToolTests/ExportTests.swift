@@ -51,7 +51,7 @@ import Testing
     let refused = try Pseudoterminal("secret export -s d --force --format dotenv", in: sandbox)
     #expect(try refused.end() == 64)
     #expect(refused.seen.contains("which only JSON can escape for a terminal"))
-    // Nor has the answer of a credential helper.
+    // The answer of a credential helper has no escapes either.
     #expect(try sandbox.shell("printf 'a\\033b' | secret set -s git:https://h u").status == 0)
     let answer = try Pseudoterminal(
       "printf 'protocol=https\\nhost=h\\n' | secret git-credential get", in: sandbox)
@@ -59,7 +59,7 @@ import Testing
     #expect(answer.seen.contains("Use a pipe"))
   }
 
-  /// A random value is read alike by python-dotenv and by bash, or refused by name.
+  /// python-dotenv and bash read a random value alike, unless `export` refuses it by name.
   @Test(.needs("bash", "/usr/lib/python3/dist-packages/dotenv"))
   func otherProgramsReadAnExportedFileAlike() throws {
     let sandbox = try Sandbox()

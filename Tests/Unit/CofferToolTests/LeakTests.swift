@@ -62,12 +62,12 @@ import Testing
     #expect(try terminal.end() == 0)
   }
 
-  /// The relay of `run --redact` has a file in memory with the whole environment. The command would inherit it.
+  /// The relay of `run --redact` has a file in memory with the whole environment. The command must not inherit it.
   @Test(arguments: [true, false]) func theCommandInheritsNoFileWithTheValues(isOnTerminal: Bool) throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && secret set a", input: Data(canary.utf8)).status == 0)
     let command = #"exec secret run --redact --set A=a -- sh -c 'sh inherited >found; echo end'"#
-    // Without standard streams, which may be pipes without an end.
+    // Skips the standard streams, which may be pipes that never end.
     try Data("for n in $(ls /proc/$$/fd); do [ $n -le 2 ] || cat /proc/$$/fd/$n; done; true\n".utf8)
       .write(to: URL(filePath: "\(sandbox.workingDirectory)/inherited"))
     if isOnTerminal {
@@ -78,7 +78,7 @@ import Testing
     }
     let found = try Data(contentsOf: URL(filePath: "\(sandbox.workingDirectory)/found"))
     #expect(found.range(of: Data(canary.utf8)) == nil)
-    // A file that is inherited shows that the search finds one.
+    // The search finds the value in a file that is inherited on purpose, so it works.
     let file = #"exec secret run --redact --file A=a -- sh -c 'exec 9<"$A"; sh inherited >found'"#
     #expect(try sandbox.shell(file).status == 0)
     #expect(try sandbox.shell("cat found").outputText.contains(canary))
@@ -97,7 +97,7 @@ import Testing
 
   @Test func otherProcessesCannotReadOrDumpTheMemory() throws {
     let sandbox = try Sandbox()
-    // Another user, because root may read the memory of any process.
+    // Runs as another user, because root may read the memory of any process.
     let user = geteuid() == 0 ? "setpriv --reuid 54321 --regid 54321 --clear-groups" : ""
     let prepared = try sandbox.shell(
       "cp $(readlink -f ../bin/secret) . && chown -R 54321 .. 2>/dev/null; \(user) ./secret init")
@@ -114,7 +114,7 @@ import Testing
     #expect(try terminal.end() == -SIGINT)
   }
 
-  /// Root can read the environment of every process: the child of `run --redact` is one of root's.
+  /// Root can read the environment of every process. A command that root runs with `run --redact` can, too.
   ///
   /// The relay of `run --redact` is executed anew. The tool that starts an editor is the process that was given the
   /// variables.
@@ -138,13 +138,13 @@ import Testing
     sandbox.environment["COFFER_PASSPHRASE_COMMAND"] = "echo command-5af01"
     sandbox.environment["COFFER_PASSPHRASE_FILE"] = "/file-5af02"
     sandbox.environment["COFFER_PASSPHRASE_FD"] = "97531"
-    // A variable that begins as one of them does is another's.
+    // A variable whose name only begins like one of them stays.
     sandbox.environment["COFFER_KEYS"] = "kept-5af03"
     sandbox.environment["XDG_CONFIG_HOME"] = "\(sandbox.directory)/none"
     let result = try sandbox.shell(command)
     let data = try #require(Data(base64Encoded: result.output), "\(result.outputText)")
     if geteuid() == 0 {
-      // Both were read, and both have the other variables.
+      // Both environments were read, and both have the other variables.
       for variable in ["XDG_STATE_HOME=", "COFFER_KEYS=kept-5af03"] {
         #expect(data.split(separator: 0).count { $0.starts(with: Data(variable.utf8)) } == 2, "\(variable)")
       }

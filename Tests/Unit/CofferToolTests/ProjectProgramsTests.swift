@@ -53,7 +53,7 @@ import Testing
     try expect(from: "secret run -- npm run --silent deploy", in: sandbox)
   }
 
-  /// It reads the file without an engine.
+  /// docker-compose reads the file without a Docker engine.
   @Test(.enabled(if: TestRun.firstMissing(["docker-compose"]) == nil, "there is no docker-compose"))
   func dockerComposeReadsWhatIsExported() throws {
     let sandbox = try project()

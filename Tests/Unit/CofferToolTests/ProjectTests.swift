@@ -32,7 +32,7 @@ import Testing
 
     """#
 
-  /// Pieces that a change of the text puts in.
+  /// Pieces that a change of the text inserts.
   private static let pieces = [
     "\"", "'", "\\", "#", "[", "]", "{", "}", "=", ",", ".", " ", "\t", "\n", "\r\n", "\r", "true", "false",
     "a", "b",
@@ -92,7 +92,7 @@ import Testing
       let wanted = try JSONSerialization.jsonObject(with: Data(answer.utf8), options: .fragmentsAllowed)
       #expect(wanted as? NSDictionary == Self.object(table), "\(text.debugDescription)")
     }
-    // Otherwise nothing would be compared.
+    // If both readers refused every text, nothing would be compared.
     #expect(accepted > 1000)
   }
 

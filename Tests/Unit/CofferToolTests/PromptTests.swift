@@ -61,7 +61,7 @@ import Testing
     #expect(try sandbox.shell("COFFER_PASSPHRASE_FILE=p secret list").status == (status == 0 ? 0 : 65))
   }
 
-  /// A copy that a removed key opens: only there, or the vault from now on.
+  /// A removed key opens the copy. The user trusts the copy only at its path, or as the vault from now on.
   @Test(arguments: ["vault", "copy", ""]) func trustAsksWhetherACopyIsTheVaultFromNowOn(_ answer: String)
     throws
   {

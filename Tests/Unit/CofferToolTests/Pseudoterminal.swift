@@ -39,7 +39,7 @@ final class Pseudoterminal {
     return settings.c_lflag & tcflag_t(ECHO) != 0
   }
 
-  /// The settings, for a comparison.
+  /// The current settings of the terminal, for a comparison.
   var settings: [UInt8] { Self.settings(of: controller) }
 
   private static func settings(of controller: Int32) -> [UInt8] {
@@ -94,7 +94,7 @@ final class Pseudoterminal {
     return pump(seconds: seconds) { self.seen[start...].contains(text) }
   }
 
-  /// Waits until a process of the command's descendants was executed with this command line.
+  /// Waits until a descendant of the command has been executed with this command line.
   func waitForProcess(_ line: String) throws {
     try eventually {
       Self.descendants(of: process).contains { id in

@@ -83,7 +83,7 @@ import Testing
     #expect("\r\n".printable == #"\r\n"#)
   }
 
-  /// Every scalar that Unicode puts in these categories, and what it asks programs not to display.
+  /// Covers every scalar of these categories, and those that Unicode asks programs not to display.
   @Test func noCharacterThatATerminalObeysOrHidesRemains() {
     let categories: Set<Unicode.GeneralCategory> = [
       .control, .format, .lineSeparator, .paragraphSeparator, .surrogate,

@@ -148,8 +148,8 @@ import Testing
     #expect(shown("short MIIBOQ", 3, redacting: value) == "short MIIBOQ")
   }
 
-  /// Of a value that is longer than what is written in every form: with lines, in one line, and with a character at the
-  /// limit.
+  /// A value longer than the limit up to which every form of it is searched: with lines, in one line, and with a
+  /// character at the limit.
   @Test(arguments: [
     (0..<4000).map { "line \($0) of a long value" }.joined(separator: "\n"),
     (0..<20000).map { "\($0 * 7919)+" }.joined(),
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  /// Each byte of such a value would be no character at all in JSON's escapes.
+  /// In JSON's escapes, each byte of such a value would be written as nothing at all.
   @Test(arguments: [[0x95, 0x95, 0x95, 0x95], [0x95, 0x95, 0x95, 0x41]] as [[UInt8]])
   func valuesThatAreNotUTF8AreRedactedAndNothingElse(_ value: [UInt8]) {
     let patterns = RedactionPatterns([("X", SecretBytes(value.span))])
@@ -208,7 +208,7 @@ import Testing
     expectRandomValues(part * 1000..<(part + 1) * 1000)
   }
 
-  /// A failure names the seed, with which `SeededRandom` makes the same value.
+  /// A failure names the seed, from which `SeededRandom` makes the same value again.
   private func expectRandomValues(_ seeds: Range<UInt64>) {
     for seed in seeds {
       var random = SeededRandom(seed: seed)
@@ -216,7 +216,7 @@ import Testing
         (0..<Int.random(in: count, using: &random)).map { _ in UInt8.random(in: range, using: &random) }
       }
       let value = bytes(8...40, seed.isMultiple(of: 3) ? 0...255 : 33...126)
-      // Neighbours of forms that have escapes or more digits must not continue them.
+      // The neighbours of a form must not continue its escapes or its digits.
       let (before, after) = (
         bytes(0...20, 65...90) + [UInt8(ascii: "|")], [UInt8(ascii: "|")] + bytes(0...20, 65...90)
       )

@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  /// What carries the first two bytes of the value in each form, and at most half of it.
+  /// A pause shows the part of a form that stands for the first two bytes of the value, and at most half of the value.
   @Test func pausesShowTheBeginningOfEachForm() {
     let values = ["hunter2/and", "0123456789"]
     for (text, most) in [
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  /// Of prompts and log lines that end in numbers, words and ids, almost none waits for more output.
+  /// Almost no prompt or log line that ends in a number, a word or an id waits for more output.
   @Test(arguments: [1, 10, 100]) func promptsDoNotWait(_ count: Int) {
     var random = SeededRandom(seed: 7)
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")

@@ -3,7 +3,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A private directory with a home in it and the built `secret` on `PATH`. No file of the user is in reach.
+/// A private directory with a home in it and the built `secret` on `PATH`. Commands do not find the user's own files.
 ///
 /// Each command leads a session of its own, without a controlling terminal.
 final class Sandbox {
@@ -20,7 +20,7 @@ final class Sandbox {
     for name in ["bin", "home", "run", "tmp", "work"] { try temporaryDirectory.makeDirectory(name) }
     try FileManager.default.createSymbolicLink(
       atPath: "\(directory)/bin/secret", withDestinationPath: try Self.executable())
-    // In place of a person who reads and agrees on a terminal: gives the digest or the pin that the tool prints.
+    // Acts as a person who reads and agrees on a terminal: passes on the digest or the pin that the tool prints.
     let agree = """
       #!/bin/sh
       case " $* " in

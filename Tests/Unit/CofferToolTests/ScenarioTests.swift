@@ -14,7 +14,7 @@ import Testing
       .sorted()
   }
 
-  /// What the script needs and does not find.
+  /// The first thing that the script needs and that is missing.
   private static func missing(_ scenario: Scenario) -> String? {
     #if !Keyring
     if scenario.needs.contains("Keyring") { return "the trait Keyring" }

@@ -4,7 +4,7 @@ import Testing
 
 /// The system calls of the built tool, as strace shows them, and what is left when one of them fails or is the last.
 ///
-/// The flags and barriers that have no effect within a test are seen here.
+/// Some flags and barriers have no effect that another test could see. They are checked here.
 @Suite(.needs("strace"), .timeLimit(.minutes(30))) struct SystemCallTests {
   private let tool: TracedTool
   private var sandbox: Sandbox { tool.sandbox }
@@ -42,7 +42,7 @@ import Testing
     #expect(!vault.isEmpty && vault.allSatisfy { $0.contains(flags) && !$0.contains("AT_FDCWD") }, "\(vault)")
     let walked = lines.filter { $0.contains("O_PATH") }
     #expect(!walked.isEmpty && walked.allSatisfy { $0.contains("O_CLOEXEC") })
-    // Either one name at a time, or no link in the whole path.
+    // Either the path is walked one name at a time, or no link is allowed in the whole path.
     #expect(
       walked.allSatisfy {
         $0.contains("RESOLVE_NO_MAGICLINKS|RESOLVE_NO_SYMLINKS")
@@ -150,7 +150,7 @@ import Testing
       try tool.fail(fault, "secret inject -i t -o out", status: 0)
       #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n", "\(fault)")
     }
-    // A first byte that is said to be written and is not: the others are in their places.
+    // The call claims to have written the first byte, and has not. The other bytes are in their places.
     try tool.fail("pwrite64:retval=1:when=1", "secret inject -i t -o out", status: 0)
     #expect(try sandbox.shell("tr '\\0' - < out").outputText == "-alue: \(tool.canary)\n")
     let said = try tool.fail("pwrite64:retval=0", "secret inject -i t -o out", status: 74)
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  /// Without unnamed files, as on some network file systems: they cannot be given a name here.
+  /// Some network file systems have no unnamed files. Here they exist, but cannot be given a name.
   @Test func aFileSystemWithoutUnnamedFilesIsWrittenToAndCleanedUp() throws {
     try tool.fail("linkat:error=ENOENT", "secret inject -i t -o out", status: 0)
     #expect(try tool.files() == ["out", "t"])
@@ -181,7 +181,7 @@ import Testing
     #expect(try tool.files().contains { $0.hasPrefix(".out.") && $0.hasSuffix(".unfinished") })
     try tool.perform("secret inject -i t -o out")
     #expect(try tool.files() == ["out", "t"])
-    // Of a flag of rename(2) too.
+    // The same without the flag of rename(2) that protects an existing file.
     try tool.perform(
       "rm out; strace -f -o trace -e inject=linkat:error=ENOSYS:when=1..2 -e inject=renameat2:error=EINVAL "
         + "secret export -o out")
@@ -223,7 +223,7 @@ import Testing
     #expect(try tool.files() == ["out", "t"])
   }
 
-  /// Between two calls a replacement has a temporary name. A signal does not come then.
+  /// Between two calls a replacement has a temporary name. A signal waits until these calls are over.
   @Test func aSignalWaitsUntilTheFileHasItsName() throws {
     try tool.perform("echo old > out")
     try tool.fail("linkat:signal=TERM:when=2", "secret inject -i t -o out", status: 143)
@@ -260,7 +260,7 @@ import Testing
     let said = try tool.fail("fsync:error=EIO:when=2", "secret inject -i t -o out", status: 74)
     #expect(said.contains("The file out was written, but may be lost if the power fails now"))
     #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
-    // A file that did not exist before is taken back.
+    // A file that did not exist before is removed again.
     let refused = try tool.fail("fsync:error=EIO:when=2", "secret export -o new", status: 74)
     #expect(refused.contains("The file new cannot be written"))
     #expect(try tool.files() == ["out", "t"])
@@ -300,7 +300,7 @@ import Testing
     }
   }
 
-  /// If the vault cannot be read after a failure, the slot may be there.
+  /// If the vault cannot be read after a failure, it may have the slot.
   @Test(.readsNames) func keyAddKeepsTheKeyFileIfNobodyKnowsWhetherItsSlotIsThere() throws {
     let lines = try tool.trace("secret key add --key-file K", of: "fsync,pread64,renameat")
     let rename = try tool.index(lines, #"^renameat\(.*default\.vault"#)

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// How `run --redact` on a terminal ends, and what the command has of the tool.
+/// How `run --redact` on a terminal ends, and what the command inherits from the tool.
 @Suite(.timeLimit(.minutes(30))) struct TerminalRelayEndTests {
   private let sandbox: Sandbox
   private let tool = "secret run --redact --set A=a -- "
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func processesLeftRunningNeitherHangTheToolNorAreEnded() throws {
-    // A process that was ended may stay as a zombie, which still has its number.
+    // A process that has ended may stay as a zombie, which still has its process id.
     let terminal = try Pseudoterminal(
       """
       \(tool) sh -c 'sleep 300 & echo $! >pid; echo done'; echo after; sleep 0.3
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// Only the standard streams, and what was passed in.
+  /// The command has only the standard streams and the descriptors that were passed to the tool.
   @Test(arguments: ["", "7</dev/null", "</dev/null | cat"])
   func theCommandInheritsNoDescriptorOfTheTool(_ redirection: String) throws {
     let terminal = try Pseudoterminal(
@@ -84,7 +84,7 @@ import Testing
     try terminal.wait(for: "same")
   }
 
-  /// The relay has neither the vault's key nor, as its own variable, a value: root's child could read them.
+  /// The relay's environment has neither the vault's key nor a value: a command that root runs could read them.
   @Test func theEnvironmentOfTheToolHasNoKeyAndNoValue() throws {
     sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
       .trimmingCharacters(in: .newlines)
@@ -95,7 +95,7 @@ import Testing
       let terminal = try Pseudoterminal(
         "exec env -u X sh -c \"\(command.replacingOccurrences(of: "$", with: "\\$"))\"", in: sandbox)
       try terminal.wait(for: "begun ")
-      // Without the full stop, a number that ends in 6 is held back in the pipe: a value in hexadecimal begins with it.
+      // The full stop follows because a 6 at the end would be held back: a value in hexadecimal begins with it.
       try terminal.wait(for: ".")
       let parent = try #require(
         terminal.seen.components(separatedBy: "begun ").last?.split(separator: ".").first

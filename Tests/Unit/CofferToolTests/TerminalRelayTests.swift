@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// `run --redact` on a terminal, with programs that use the whole of it: keys, screen, size, job control and settings.
+/// `run --redact` on a terminal, with programs that use keys, screen, size, job control and settings of the terminal.
 @Suite(.timeLimit(.minutes(30))) struct TerminalRelayTests {
   private let sandbox: Sandbox
 
@@ -96,7 +96,7 @@ import Testing
     try terminal.wait(for: "ready> ")
     #expect(terminal.settings == before)
     terminal.type("fg\n")
-    // Before its prompt, keys would still be for the shell outside.
+    // Before the prompt of the inner shell, keys would still go to the outer one.
     try terminal.wait(for: "inside> ")
     terminal.type("tty; echo again\n")
     try terminal.wait(for: "\r\nagain\r\n")
@@ -144,7 +144,7 @@ import Testing
     try terminal.waitForProcess("cat")
     terminal.type("hunter2-and-more\n")
     try terminal.wait(for: "[A]\r\n[A]\r\n")  // the echo, and what cat prints
-    // Typed slowly, two bytes are shown.
+    // If the text is typed slowly, its first two bytes are shown.
     for character in "hunter2-and-more" {
       terminal.type(String(character))
       usleep(80_000)

@@ -10,7 +10,7 @@ struct TracedTool {
   /// Creates a vault with one secret and a template `t` for it.
   init() throws {
     sandbox = try Sandbox()
-    // LD_BIND_NOW: no call of the dynamic linker between those of the tool.
+    // LD_BIND_NOW: the dynamic linker makes no calls between those of the tool.
     sandbox.environment["LD_BIND_NOW"] = "1"
     sandbox.environment["CANARY"] = canary
     try perform(
@@ -56,7 +56,7 @@ struct TracedTool {
 }
 
 extension Trait where Self == ConditionTrait {
-  /// The test reads names in the calls that strace shows.
+  /// For a test that reads names in the calls that strace shows.
   static var readsNames: Self {
     .enabled(
       if: geteuid() == 0,

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Notes that depend on who runs the tool. Scenarios have the others.
+/// Notes that depend on who runs the tool. The scenarios test the other notes.
 @Suite(.needs("setpriv")) struct VaultNotesTests {
   /// Only the owner can change the mode of the file.
   @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// The system calls of changes to a vault, as strace shows them: which barrier precedes what, and what is not done.
+/// The system calls of changes to a vault, as strace shows them: the order of writes and barriers, and what is absent.
 @Suite(.needs("strace"), .timeLimit(.minutes(30))) struct VaultSystemCallTests {
   private let tool: TracedTool
 
@@ -11,7 +11,7 @@ import Testing
   private static let changes =
     "openat,flock,pwrite64,ftruncate,fchmod,fsync,fdatasync,linkat,renameat,renameat2"
 
-  /// What a power failure may lose of a vault after a call.
+  /// The parts of a vault that a power failure may lose after a call.
   private struct Unwritten {
     var frames = false
     var slots: Set<Int> = []
@@ -49,7 +49,7 @@ import Testing
     #expect(written >= 1 && !unwritten.frames, "\(lines)")
   }
 
-  /// The other file is private and locked before it has contents, and its name is on the disk before anything is
+  /// The new file is private and locked before it has contents, and its name is on the disk before anything is
   /// recorded.
   @Test func anotherFileIsOnTheDiskBeforeItTakesThePlaceOfTheVault() throws {
     for command in ["secret rekey", "secret key add --key-file K"] {
@@ -104,7 +104,7 @@ import Testing
       """)
   }
 
-  /// The change is in the file then, and only its way to the disk is unknown.
+  /// If the last barrier fails, the change is in the file, but it is unknown whether it is on the disk.
   @Test func afterTheLastBarrierAnErrorSaysThatTheChangeIsThere() throws {
     for (barrier, isThere) in [(1, false), (2, true)] {
       let said = try tool.fail(
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  /// The writes before it are the change and the two commit slots.
+  /// Three writes precede the record: the change and the two commit slots.
   @Test func aRecordOfTheVaultThatCannotBeWrittenIsSaid() throws {
     let said = try tool.fail("pwrite64:error=EIO:when=4+", "secret set b --from-file t", status: 0)
     #expect(said.contains("cannot be recorded"), "\(said)")
