@@ -4,8 +4,8 @@ internal import CofferVaultFormat
 internal import Glibc
 
 extension VaultBackend {
-  /// Creates an empty vault with one key slot, in an existing directory. When the vault is on the disk, returns it.
-  /// `credential` opens what is returned, unless it is a recipient, which opens nothing.
+  /// Creates an empty vault with one key slot, in an existing directory. Returns the vault when it is on the disk.
+  /// `credential` opens the returned vault, unless it is a recipient: a recipient opens nothing.
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws
   /// `.alreadyExists` if there is anything at `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for
@@ -14,9 +14,9 @@ extension VaultBackend {
   /// maximum, `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not
   /// be written to the disk, and the new file could not be removed afterwards.
   ///
-  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that was
-  /// recorded for the path before. If it cannot be recorded, its first use records it, or throws if another vault is
-  /// recorded for the path, until a person accepts the new one.
+  /// If ``VaultOptions/knownVaultsDirectory`` is set, the vault is recorded there if possible. Its record replaces that
+  /// of an earlier vault at the path. If that fails, the first use records it. If another vault is still recorded for
+  /// the path, every use throws until a person accepts the new vault.
   @discardableResult
   public static func create(
     at path: String, credential: VaultCredential, label: String = "",
@@ -72,7 +72,7 @@ extension VaultBackend {
         VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded, isDetached: false)
       return true
     } catch {
-      // The vault exists.
+      // The vault exists, so this is not an error.
       return false
     }
   }

@@ -3,11 +3,11 @@ public import CofferCore
 // Key slots, and changes of the master key.
 
 extension VaultBackend {
-  /// Opens the key slots that the vault's own credentials and `credentials` fit, and the vault with them.
+  /// Opens the vault, and each key slot that one of the vault's own credentials or of `credentials` fits.
   ///
-  /// If a change of the master key gets the result, it stretches no passphrase a second time. To add slots to an
-  /// earlier result, pass it as `opened`: then only `credentials` are used, for the slots that are not in it. The
-  /// vault's own sources that may show a prompt are used only until the vault is open. Slots whose cost exceeds the
+  /// A change of the master key that gets the result does not stretch a passphrase again. To add slots to an earlier
+  /// result, pass it as `opened`: then only `credentials` are used, and only for the slots that are not in `opened`.
+  /// The vault's own sources that may show a prompt are used only until the vault is open. Slots whose cost exceeds the
   /// limits are not tried.
   ///
   /// Throws what a source throws, and an error of the vault.
@@ -37,8 +37,8 @@ extension VaultBackend {
 
   /// Adds a key slot for each of `recipients` that has none yet, all of them in one step. Returns the new slots.
   ///
-  /// Each gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, except that a recipient that has a slot is no
-  /// error.
+  /// Each new slot gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, but a recipient that already has a
+  /// slot is not an error.
   @discardableResult
   public func addKeySlots(
     for recipients: [VaultRecipient], label: String = ""
@@ -50,8 +50,9 @@ extension VaultBackend {
 
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
-  /// With `opened`, which has the keys of all other slots, the vault gets a new master key. Otherwise the master key
-  /// stays the same: whoever has an old copy of the file and the old credential can read the present file as well.
+  /// If `opened` is given, the vault gets a new master key; `opened` must have the keys of all other slots. Otherwise
+  /// the master key stays the same: whoever has an old copy of the file and the old credential can read the present
+  /// file as well.
   ///
   /// The label stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, `.locked` if
   /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
@@ -67,10 +68,10 @@ extension VaultBackend {
   /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
   /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot
-  /// that stays needs its own credential: from the vault's own sources, or what ``openKeySlots(with:adding:)`` has
-  /// returned. A slot that is removed needs none, so that slots whose credentials are lost can be removed together; nor
-  /// does the slot of a recipient. Earlier pins of the vault then refuse it for other programs: see
-  /// ``VaultBackend/pin()``.
+  /// that stays needs its own credential, from the vault's own sources or from the result of
+  /// ``openKeySlots(with:adding:)``. The slot of a recipient needs none. A removed slot needs none either: slots whose
+  /// credentials are lost can be removed together. Other programs that have an earlier pin of the vault then refuse it:
+  /// see ``VaultBackend/pin()``.
   ///
   /// Throws `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
   /// the cost of a slot that stays exceeds the limits, `.unsupported` if a post-quantum recipient stays and libsodium
@@ -87,13 +88,13 @@ extension VaultBackend {
   /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later
   /// values.
   ///
-  /// Every key slot stays. Each one needs its recipient, or a credential from the vault's own sources: without one,
+  /// Every key slot stays. Each one must be the slot of a recipient, or the vault's own sources must open it; otherwise
   /// throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the
   /// vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the last
   /// barrier failed.
   public func rekey() throws(SecretError) { try rekey(opened: nil) }
 
-  /// The same with what ``openKeySlots(with:adding:)`` has returned.
+  /// Does the same as ``rekey()``, with the result of ``openKeySlots(with:adding:)``.
   package func rekey(opened: OpenedKeySlots?) throws(SecretError) {
     try removeKeySlots(ids: [], opened: opened)
   }

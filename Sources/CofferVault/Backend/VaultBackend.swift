@@ -5,10 +5,10 @@ internal import Synchronization
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
 /// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may be called
-/// from any thread. Reads do not wait for changes of other threads or processes, except while the vault is unlocked, at
-/// the end of a rewrite, and at most once a second for the disk, to record what others wrote. Every wait for another
-/// thread or process ends at ``VaultOptions/lockTimeout``. A change is on the disk when its method returns. The file
-/// format is specified in `VaultFormat`.
+/// from any thread. Reads wait for other threads and processes only while the vault is being unlocked and at the end of
+/// a rewrite, and at most once a second for the disk, to record what others wrote. Every wait for another thread or
+/// process ends at ``VaultOptions/lockTimeout``. A change is on the disk when its method returns. The file format is
+/// specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except ``close()``,
 /// ``create(at:credential:label:recipients:history:options:)`` and ``description()`` may throw an *error of the vault*:
@@ -33,7 +33,7 @@ public final class VaultBackend: SecretBackend {
   private let lastSearchFailed = Atomic(false)
   private let options: VaultOptions
   let environment: VaultEnvironment
-  /// The backend that this one shares everything with, except that it shows no prompt.
+  /// The backend that this one shares everything with; only `original` may show prompts. `nil`: this one may show them.
   private let original: VaultBackend?
 
   /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
@@ -99,8 +99,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Runs `body` on the current state of the vault. A failed run may be repeated, so `body` must have no effects.
   ///
-  /// The session is used only for what needs it: to open the vault, to wait for a lock, and to judge what cannot be
-  /// read.
+  /// The session is used only to open the vault, to wait for a lock, and to find out why a read failed.
   func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) throws(SecretError) -> R {
     try lock.requireNotHeld()
     if let result = shared.read(body) {
@@ -199,8 +198,8 @@ public final class VaultBackend: SecretBackend {
 
   /// Reads the file, so that `withSession` publishes what changed.
   ///
-  /// The search must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read
-  /// may have changed: that is reported for each event, and once for searches without an event.
+  /// The search must not unlock the vault: that could show a prompt or start a program. If it therefore cannot read the
+  /// vault, a possible change is reported for each event, and once for a series of searches without an event.
   private func findChanges(sawEvent: Bool) {
     var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
@@ -245,12 +244,12 @@ public final class VaultBackend: SecretBackend {
   /// Returns the pin of the vault's state: see ``VaultOptions/pins``. Throws an error of the vault.
   public func pin() throws(SecretError) -> String { try read { vault in VaultPin(vault).description } }
 
-  /// Returns the number of the last change. A version of a secret with this number or a lower one is not newer. Throws
-  /// an error of the vault.
+  /// Returns the number of the last change. A version that is stored later has a higher number. Throws an error of the
+  /// vault.
   package func lastChange() throws(SecretError) -> Int { try read { vault in vault.state.sequence } }
 
   /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if
-  /// one is not authentic, and else an error of the vault.
+  /// a byte is not authentic, or another error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in try session.verify(unlocking) }
   }
@@ -263,19 +262,19 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or
-  /// `.untrusted`, if a person knows that the vault is the right one.
+  /// Accepts the vault as it is now. Call it after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable`
+  /// or `.untrusted`, if a person knows that the vault is the right one.
   ///
-  /// The vault counts at every path from now on: under its master key, and under no other one that was seen of it. Or,
-  /// with `onlyHere`, only at this path, such as a backup or an old release, while what was seen of it at other paths
-  /// still counts there; a removed key may read what is stored here. With `nil` this stays as the records of the path
-  /// say, and is every path if there are none.
+  /// Without `onlyHere`, the vault is accepted at every path, with its present master key and no other that was seen of
+  /// it. With `onlyHere`, it is accepted only at this path, for example as a backup: what was seen of it at other paths
+  /// is still valid there, and a removed key may read what is stored here. `nil` keeps what the records of the path
+  /// say; if there are none, it means every path.
   ///
-  /// Changes the policy if one is given. With the `pin` that ``unconfirmed(pin:)`` returned and a person compared,
+  /// Changes the policy if one is given. Pass the `pin` that ``unconfirmed(pin:)`` returned and a person compared: then
   /// throws if the file was exchanged since. Returns the pin of the accepted state. Another process that is running and
   /// refuses the vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision
-  /// cannot be recorded, `.unexpectedKey` without `knowsOtherKey` if another master key of the vault was seen at any
-  /// path, and an error of the vault.
+  /// cannot be recorded, `.unexpectedKey` if another master key of the vault was seen at any path and `knowsOtherKey`
+  /// is `false`, and an error of the vault.
   @discardableResult
   package func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil, knowsOtherKey: Bool = true
@@ -290,8 +289,8 @@ public final class VaultBackend: SecretBackend {
   }
 
   /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. A person compares the
-  /// pin with one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state
-  /// of `pin`, and an error of the vault.
+  /// pin with one that came by another way, because a forged vault has a pin too. Throws if the vault is not in the
+  /// state of `pin`, and an error of the vault.
   package func unconfirmed(pin: String? = nil) throws(SecretError) -> UnconfirmedVault {
     try withSession { session throws(SecretError) in
       try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
@@ -303,14 +302,14 @@ public final class VaultBackend: SecretBackend {
   /// Whether the file of this vault is the one of `other`.
   package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
 
-  /// `true` if a record says that this vault was seen at this path, `false` if only at other paths, `nil` if there is
-  /// no record of it. A record that cannot be read does not count. Throws what ``description()`` throws.
+  /// `true` if a record says that this vault was seen at this path, `false` if it was seen only at other paths, `nil`
+  /// if there is no record of it. A record that cannot be read does not count. Throws what ``description()`` throws.
   package func isKnown() throws(SecretError) -> Bool? {
     try withSession { session throws(SecretError) in try session.isKnown() }
   }
 
-  /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last
-  /// use of this vault.
+  /// Returns another path at which this user saw the same vault, if a vault with the same id is still there. The path
+  /// is that of the last use of this vault.
   package func otherCopy() throws(SecretError) -> String? {
     guard let other = try withSession({ session in session.knownVaults.otherPath }) else { return nil }
     do throws(SecretError) {
@@ -338,7 +337,7 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Closes the vault's file and wipes its keys from memory, after delayed changes of values in it are stored.
+  /// Stores the delayed changes of values in the vault, closes its file and wipes its keys from memory.
   ///
   /// Waits for a call of another thread, and for the disk if another program has changed the vault. The next call opens
   /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it
@@ -355,7 +354,7 @@ public final class VaultBackend: SecretBackend {
   /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
   /// `.unsupportedVersion`, `.tampered` or `.io`.
   public func description() throws(SecretError) -> VaultDescription {
-    // Another thread's call may wait for a person.
+    // This call does not wait for that of another thread, which may be waiting for a person.
     if let file = try lock.withLockIfFree({ () throws(SecretError) in try session.openFile() }) {
       return file.description
     }

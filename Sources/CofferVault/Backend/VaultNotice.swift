@@ -6,11 +6,11 @@ package enum VaultNotice: CaseIterable, Sendable {
   case recordDamaged
   /// The state of the vault could not be recorded. A later run may not notice an older copy.
   case unrecorded
-  /// ``VaultOptions/pins`` are given, and none of them is for a path of this vault: it was compared with none.
+  /// ``VaultOptions/pins`` are given, but none is for a path of this vault, so it was compared with no pin.
   case pinsIgnored
   /// This process was the first to use the vault, as far as its records show.
   case firstUse
-  /// Its policy is ``TrustPolicy/versioned``.
+  /// The policy of the vault is ``TrustPolicy/versioned``.
   case versioned
   /// Only the record of this path counts for the vault: see ``VaultBackend/trust(_:pin:onlyHere:)``.
   case countsOnlyHere

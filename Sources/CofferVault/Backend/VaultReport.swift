@@ -16,15 +16,15 @@ public struct VaultReport: Hashable, Sendable {
   package let fileSize: Int
   /// The number of bytes after the end of the last commit, which an interrupted change left. They are not used.
   package let unacknowledgedBytes: Int
-  /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters, no secret.
+  /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters. Not secret.
   /// See ``VaultOptions/pins``.
   public let pin: String
   /// The pin of this vault and master key that accepts every state.
   package let identityPin: String
   /// What the vault was compared with.
   package let compared: VaultComparison
-  /// Whether the file shows that the vault was in the state of each pin of the options that names its master key.
-  /// Otherwise it has moved past what its file can show.
+  /// Whether the file proves every pin of the options that names its master key. `false`: a pinned state is older than
+  /// what the file still lists.
   package let showsPins: Bool
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   package let isRecovered: Bool

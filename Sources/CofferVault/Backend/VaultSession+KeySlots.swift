@@ -2,7 +2,7 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSession {
-  /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced one's.
+  /// Adds a slot for `credential`, or replaces the slot `replacedID`. If `label` is `nil`, the replaced slot's is kept.
   /// With `opened`, changes the master key in the same step.
   func addKeySlot(
     _ credential: VaultCredential, label: String?, replacing replacedID: String? = nil,
@@ -55,7 +55,7 @@ extension VaultSession {
     if slots.isEmpty { return [] }
     try rewrite(unlocking) { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
-      // Some recipients may have a slot by now, which another process added.
+      // Another process may have added slots for some of the recipients by now.
       slots.removeAll { slot in changes.slots.contains { $0.recipient == slot.recipient } }
       changes.slots += slots
       try KeySlot.requireRoom(for: changes.slots.count)
@@ -84,8 +84,8 @@ extension VaultSession {
     }
   }
 
-  /// Wraps the master key of `keys` for `slots`. The slot of a recipient needs no key. If `opened` has no key of
-  /// another slot, throws the error that opening it gave, or `.locked`. Throws `.unsupported` if libsodium is too old
+  /// Wraps the master key of `keys` for `slots`. The slot of a recipient needs no key. If `opened` lacks the key of any
+  /// other slot, throws the error from opening that slot, or `.locked`. Throws `.unsupported` if libsodium is too old
   /// for a recipient.
   private func wrap(
     _ keys: DerivedKeys, for slots: [KeySlot], of file: VaultFile, _ opened: OpenedKeySlots

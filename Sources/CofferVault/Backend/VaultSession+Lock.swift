@@ -1,7 +1,7 @@
 internal import CofferCore
 
 extension VaultSession {
-  /// Runs `body` with the lock of the file that `candidate` returns, and again if `body` returns `nil`.
+  /// Locks the file that `candidate` returns and runs `body`. Does both again if `body` returns `nil`.
   ///
   /// If another file has taken its place by the time the lock is held, `candidate` is called again. Throws `.timedOut`
   /// at the deadline.

@@ -4,8 +4,8 @@ internal import CofferVaultFormat
 /// A vault in use by this process: opened on first use, read again before each use, and opened anew if another file has
 /// taken its place.
 ///
-/// What it has read and accepted is in a ``SharedSnapshot``, from which other threads read without it. Not thread-safe:
-/// the owner holds a lock.
+/// The state that it has read and accepted is in a ``SharedSnapshot``. Other threads read from there without the
+/// session. Not thread-safe: the owner holds a lock.
 final class VaultSession {
   let medium: any VaultMedium
   var path: String { medium.path }
@@ -32,10 +32,10 @@ final class VaultSession {
 
   var lockTimeout: Duration { chain.options.lockTimeout }
 
-  /// Whether the vault was opened and not closed by the program since.
+  /// Whether the program has opened the vault and has not closed it since.
   var wasOpened: Bool { keys != nil }
 
-  /// The errors that a reader without a lock may meet although the vault is whole.
+  /// The errors that a reader without a lock may get although the vault is not damaged.
   private static let suspicious: Set<SecretError.Code> = [
     .tampered, .rolledBack, .unexpectedKey, .unexpectedVault, .unverifiable,
   ]
@@ -51,7 +51,7 @@ final class VaultSession {
   ) throws(SecretError) -> R {
     do throws(SecretError) {
       let vault = try current(unlocking)
-      // One slot may be invalid because a commit is writing it. Reading again under a lock tells.
+      // One slot may be invalid because a commit is writing it. Reading again under a lock shows whether it is.
       guard vault.slots.isRecovered, !vault.wasOpenedLocked else {
         observe(vault)
         return try body(vault)
@@ -89,7 +89,7 @@ final class VaultSession {
       if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
       return opened
     } catch {
-      // The descriptor may be one that fails from now on.
+      // The descriptor may fail again, so the next use opens the file anew.
       close()
       throw error
     }
@@ -139,7 +139,7 @@ final class VaultSession {
   /// Releases the file and the keys. What was accepted of the vault is remembered.
   func closeAndForgetKeys() {
     if shared.current != nil {
-      // The readers may have accepted a later state.
+      // The readers may have accepted a later state than the recorded one.
       do throws(SecretError) {
         knownVaults.recordRead(try current(.never), isUrgent: true)
       } catch {
@@ -150,7 +150,8 @@ final class VaultSession {
     keys = nil
   }
 
-  /// Runs `body` on the vault as it is now, if `pin` accepts it, whatever was accepted before, while no process writes.
+  /// Runs `body` on the vault as it is now if `pin` accepts it, while no process writes. Earlier decisions do not
+  /// matter.
   func readUnconfirmed<R>(
     _ unlocking: Unlocking, pin: String?,
     _ body: (inout KnownVaults, VaultSnapshot) throws(SecretError) -> R
@@ -238,7 +239,7 @@ final class VaultSession {
     }
   }
 
-  /// Runs `body` on a transaction and commits its changes, unless `body` throws, whose error is the result.
+  /// Runs `body` on a transaction and commits its changes. If `body` throws, commits nothing and returns its error.
   func transaction<R, E: Error>(
     _ unlocking: Unlocking, _ body: (VaultTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
@@ -247,7 +248,7 @@ final class VaultSession {
       let result = Result { () throws(E) in try body(transaction) }
       if case .failure = result { return (result, .done) }
       if transaction.isEmpty && !vault.file.storage.mustBeReplaced {
-        // A writer that was killed before its barrier may have left what `body` has read.
+        // What `body` has read may not be on the disk: its writer may have been killed before the barrier.
         try vault.file.storage.synchronize()
         return (result, .done)
       }
@@ -287,8 +288,8 @@ final class VaultSession {
     do throws(SecretError) {
       return try rewrite(vault, VaultSnapshot.RewriteChanges(of: vault), transaction)
     } catch {
-      // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can be
-      // appended although the rewrite failed, unless the new file is there in spite of the error.
+      // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can
+      // still be appended, unless the new file took the vault's place in spite of the error.
       guard try isRequired ? false : vault.file.storage.isCurrent() else { throw error }
       nextRewrite = (fileID, 2 * replayLength)
       return nil
@@ -323,7 +324,7 @@ final class VaultSession {
       try change(vault, &changes)
       defer { knownVaults.unlockRecords() }
       if changes.keys !== vault.keys {
-        // The change is not acknowledged before it is recorded, if there are records.
+        // If there are records, the change is acknowledged only after it is recorded.
         try knownVaults.lockRecords(of: vault, timeout: lockTimeout)
       }
       return ((), try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))

@@ -9,15 +9,15 @@ package final class DerivedKeys: Sendable {
   package let master: SecretBytes
   private let subkeys: [SecretBytes]
   package let randomness: any Randomness
-  /// How the master key came here, which tells who can have made the vault.
+  /// Where the master key came from. This tells who can have made the vault.
   let origin: Origin
 
   package enum Origin: Sendable {
-    /// From a key slot of a secret of the user, which the maker of the vault knew.
+    /// From the key slot of a secret of the user. The maker of the vault knew that secret.
     case secret
     /// From the slot of a recipient, for whom anyone can make a vault.
     case recipient
-    /// A program kept it. So can somebody whose key was removed since.
+    /// A program kept it. Somebody whose key was removed since can have kept it, too.
     case kept
   }
 
@@ -37,7 +37,7 @@ package final class DerivedKeys: Sendable {
 
   // MARK: Hashes
 
-  /// Returns what ties a header to this master key.
+  /// Returns the commitment that ties a header to this master key.
   func masterCommitment(_ vault: Bytes16) -> [UInt8] {
     BLAKE2b.hash(HashedMessage.masterCommitment(vault: vault).span, key: master, count: 32)
   }
@@ -65,7 +65,7 @@ package final class DerivedKeys: Sendable {
   }
 
   /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a program that
-  /// has no key could find every frame, and so the number of changes and the size of each value.
+  /// has no key could find every frame, and so learn the number of changes and the size of each value.
   package func frameMask(nonce: UnsafeRawBufferPointer) -> UInt32 {
     UInt32(truncatingIfNeeded: Sodium.shortHash(nonce, key: key(.frameMask)))
   }
@@ -126,7 +126,7 @@ package final class DerivedKeys: Sendable {
 
   // MARK: Seals
 
-  /// Seals bytes that are not secret enough for guarded memory.
+  /// Seals bytes that need not be in guarded memory.
   package func seal(_ plaintext: [UInt8], _ context: SealContext) -> [UInt8] {
     seal(plaintext.span, context)
   }
@@ -164,7 +164,7 @@ package final class DerivedKeys: Sendable {
 
   /// Pads and seals a value.
   package func sealValue(_ value: SecretBytes, _ context: SealContext) -> [UInt8] {
-    // Padded in guarded memory, so that no plaintext is outside of it.
+    // The value is padded in guarded memory: no plaintext may be outside it.
     let padded = SecretBytes(count: Layout.padded(value.count)) { padded in
       value.withUnsafeBytes { padded.copyMemory(from: $0) }
       padded[value.count] = Padding.mark

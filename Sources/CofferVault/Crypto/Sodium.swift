@@ -84,7 +84,7 @@ package enum Sodium {
     return key
   }
 
-  /// Returns what a secret key has in common with a public key, or `nil` if that is of low order.
+  /// Returns the shared secret of a secret key and a public key, or `nil` if the public key is of low order.
   static func sharedSecret(_ secret: SecretBytes, _ publicKey: [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
     return filled { output in secret.withUnsafeBytes { crypto_scalarmult(output, $0.start, publicKey) } }
@@ -99,10 +99,8 @@ package enum Sodium {
 
   // MARK: X-Wing
 
-  /// Whether libsodium has X-Wing.
   static var hasXWing: Bool { coffer_has_xwing() != 0 }
 
-  /// The version of libsodium.
   static var version: String { String(cString: sodium_version_string()) }
 
   /// Returns the public key of a 32-byte seed, or `nil` without X-Wing.
@@ -117,15 +115,15 @@ package enum Sodium {
     return key
   }
 
-  /// Returns a new shared secret, and sets `share` to what tells it to the holder of the public key's seed. Returns
-  /// `nil` for an unusable public key. libsodium must have X-Wing.
+  /// Returns a new shared secret, and sets `share` to the ciphertext from which the holder of the public key's seed
+  /// gets it. Returns `nil` for an unusable public key. libsodium must have X-Wing.
   static func encapsulate(to publicKey: [UInt8], _ share: inout [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
     share = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.share)
     return filled { crypto_kem_enc(&share, $0, publicKey) }
   }
 
-  /// Returns the shared secret that `share` tells the holder of `seed`: another one if it was made for another seed.
+  /// Returns the shared secret that the holder of `seed` gets from `share`: a wrong one if `share` is for another seed.
   /// libsodium must have X-Wing.
   static func decapsulate(_ share: [UInt8], _ seed: SecretBytes) -> SecretBytes? {
     defer { Residue.clear() }

@@ -2,7 +2,7 @@ public import CofferCore
 
 /// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of checksum.
 ///
-/// Secret scanners can recognise the text, and a typo is an error of its own. The format is specified in `VaultFormat`.
+/// Secret scanners can recognise the text, and the checksum finds a typo. The format is specified in `VaultFormat`.
 public enum VaultKey {
   /// The length of a key in bytes.
   package static let length = 32
@@ -16,7 +16,7 @@ public enum VaultKey {
     .random(count: length)
   }
 
-  /// Returns the key that the secret of a portal stands for. Always the same one for the same secret.
+  /// Returns the key that is derived from the secret of a portal. The same secret always gives the same key.
   package static func derived(fromPortal secret: SecretBytes) -> SecretBytes {
     Sodium.derivedKey(from: secret, context: "CfrPortl")
   }
@@ -58,7 +58,7 @@ public enum VaultKey {
       .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
   }
 
-  /// Throws `.invalidKey` unless `key` is the bytes of a key.
+  /// Throws `.invalidKey` unless `key` has the length of a key.
   static func requireBytes(_ key: SecretBytes) throws(SecretError) {
     if key.count == length { return }
     guard !key.withUnsafeBytes({ $0.starts(with: prefix) }) else {

@@ -16,10 +16,10 @@ package struct VaultEnvironment: Sendable {
   package var sleep: @Sendable (Duration) -> Void
   /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no limit.
   package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
-  /// The length in bytes of the tail from which on a change rewrites the file, if the tail is longer than the base.
+  /// A change rewrites the file if the tail is longer than this number of bytes and longer than the base.
   package var compactionThreshold = 1 << 20
-  /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the other's.
-  /// Then the two change roles, which costs a barrier.
+  /// Changes of a known-vault record overwrite the same slot until its sequence is this much higher than the other
+  /// slot's. Then the two slots change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64
   /// The time after which a watched vault is checked without an event.
   package var watchPeriod = Duration.seconds(2)

@@ -16,21 +16,21 @@ public struct VaultOptions: Sendable {
   public var passphrasePasses: Int = 3
 
   /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older
-  /// copy in its place is noticed. If the directory does not exist, it is not recorded; if it cannot be used, calls
+  /// copy in its place is noticed. If the directory does not exist, nothing is recorded; if it cannot be used, calls
   /// throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
   /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)``
-  /// changes it. `nil` is strict, unless a configuration chooses by the vault's place.
+  /// changes it. `nil`: strict, unless a configuration chooses a policy by the vault's place.
   package var firstUsePolicy: TrustPolicy?
 
-  /// The texts of pins, as ``VaultBackend/pin()`` gives them, of which each vault that is opened must match one. None:
-  /// every vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way
+  /// The texts of pins, as ``VaultBackend/pin()`` returns them. A vault that is opened must match one of them; if there
+  /// are none, every vault may be opened. A new vault is not compared. A pin protects only if it comes by another way
   /// than the vault.
   public var pins: [String] = []
 
-  /// Whether the vault is compared with nothing and nothing is recorded of it, because a person reads values out of a
-  /// backup that a removed key may have changed.
+  /// Whether the vault is neither compared nor recorded, because a person reads values out of a backup. A removed key
+  /// may have changed the backup.
   package var isBackup = false
 
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.

@@ -2,10 +2,10 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension SecretError {
-  /// The error for a record whose lookup id is not that of its names.
+  /// The error for a record whose lookup id does not belong to its names.
   static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
 
-  /// `isRecovered`: one of the commit slots of what was found is damaged, which may explain it.
+  /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older.
   static func rolledBack(
     path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false
   ) -> SecretError {

@@ -4,7 +4,7 @@ package import CofferVaultFormat
 /// The frames of a vault, each authenticated against the one before it.
 ///
 /// The plaintexts of all frames lie in one array, and a record is decoded only on request: a process that looks for one
-/// secret pays for the frames of others little more than their authentication.
+/// secret does little more with the frames of others than authenticate them.
 package struct Tail: Sendable {
   package struct Frame: Sendable {
     package let head: Record.Head
@@ -13,7 +13,7 @@ package struct Tail: Sendable {
     /// The bytes of the frame without its value.
     let replayLength: Int
     let valueOffset: Int
-    /// Where the plaintext without its padding is among those of all frames.
+    /// The range of the frame's plaintext, without its padding, in the array of all plaintexts.
     fileprivate let range: Range<Int>
   }
 

@@ -25,8 +25,8 @@ package struct VaultFile: Sendable {
     header = try Header(parsing: bytes)
   }
 
-  /// Throws `.denied` unless the vault can be changed: by nobody else, and if not `allowingReaders`, read by nobody
-  /// else.
+  /// Throws `.denied` unless this user can change the vault and nobody else can. Nobody else may be able to read it
+  /// either, unless `allowingReaders`.
   func prepareForChange(allowingReaders: Bool) throws(SecretError) {
     if header.readOnlyCompatible != 0 {
       throw SecretError(

@@ -84,8 +84,8 @@ package final class VaultSnapshot: Sendable {
   // MARK: Later states
 
   /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed,
-  /// or `nil` if there was no commit. A name is `nil` if its record does not decode, which only its own readers are
-  /// told. Throws `.tampered`, `.rolledBack` and `.io`.
+  /// or `nil` if there was no commit. A name is `nil` if its record cannot be decoded; only a read of that secret
+  /// throws then. Throws `.tampered`, `.rolledBack` and `.io`.
   func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
     guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
     let new = try CommitSlots(reading: file, keys: keys)
@@ -103,8 +103,8 @@ package final class VaultSnapshot: Sendable {
     return (VaultSnapshot(after: self, new, tail), changed)
   }
 
-  /// Whether this vault was in the state `earlier`, or `nil` if the file does not show it: it is from before the
-  /// changes that the root lists. `isTag` tells whether a tag is that of the state. Throws `.tampered` and `.io`.
+  /// Whether this vault was in the state `sequence` whose tag `isTag` accepts. `nil`: the file cannot show it, because
+  /// the state is older than the changes that the root lists. Throws `.tampered` and `.io`.
   func shows(_ sequence: Int, isTag: (Bytes16) -> Bool) throws(SecretError) -> Bool? {
     if sequence > state.sequence { return false }
     if sequence > base.sequence {
@@ -116,7 +116,7 @@ package final class VaultSnapshot: Sendable {
     return try recentChanges().contains { $0.sequence == sequence && isTag($0.tailTag) }
   }
 
-  /// The changes before the root that it lists, in ascending order. Throws `.tampered` and `.io`.
+  /// The changes before the root, as the root lists them, in ascending order. Throws `.tampered` and `.io`.
   func recentChanges() throws(SecretError) -> [Checkpoint] {
     if base.recent.length == 0 { return [] }
     let (length, tag) = (base.recent.length, base.recent.tag)
@@ -244,7 +244,7 @@ package final class VaultSnapshot: Sendable {
     var (records, next): ([BlockEntry], Int) = ([], 0)
     func finish() throws(SecretError) {
       guard let first = try records.first.map(named)?.record else { return }
-      // One hash for all versions of a secret.
+      // One hash is enough for all versions of a secret.
       var followsPut = false
       for record in records.map(\.record) {
         guard record.hasName(of: first) else { throw .foreignLookupID }
@@ -281,8 +281,8 @@ package final class VaultSnapshot: Sendable {
     return entry
   }
 
-  /// Calls `body` with the current version of each secret in `service`, or of every secret if it is `nil`, as
-  /// ``forEachSecret(_:_:)`` does.
+  /// Calls `body` with the current version of each secret in `service`, or of every secret if `service` is `nil`.
+  /// Otherwise like ``forEachSecret(_:_:)``.
   func forEachItem(
     inService service: String?, _ tail: Tail? = nil, _ body: (BlockEntry) throws(SecretError) -> Void
   ) throws(SecretError) {
@@ -292,8 +292,8 @@ package final class VaultSnapshot: Sendable {
     }
   }
 
-  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`. To
-  /// include the changes of a transaction, pass its tail. Throws `.tampered`.
+  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if `service` is
+  /// `nil`. To include the changes of a transaction, pass its tail. Throws `.tampered`.
   func items(inService service: String?, _ tail: Tail? = nil) throws(SecretError) -> [SecretItem] {
     var items: [SecretItem] = []
     try forEachItem(inService: service, tail) { entry throws(SecretError) in
