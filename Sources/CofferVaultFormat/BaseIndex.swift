@@ -3,7 +3,7 @@ package import CofferCore
 /// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes
 /// that list them.
 package struct BaseIndex: Sendable {
-  /// A block or a node of the index, as what is above it names it.
+  /// The entry for a block or a node in the part of the index above it.
   package struct Entry: Sendable {
     /// The position of the first item.
     package var first: VersionPosition
@@ -21,7 +21,7 @@ package struct BaseIndex: Sendable {
     package var end: Int { offset + length }
   }
 
-  /// Where the list of the changes before the root is.
+  /// The location of the list of changes before the root.
   package struct Recent: Sendable {
     /// The sequence from which on the list is complete.
     package var floor: Int
@@ -98,7 +98,7 @@ package struct BaseIndex: Sendable {
     else { throw reader.failure("does not add up") }
   }
 
-  /// Parses the node that `node` names, of an index in a base that begins at `start`. Throws `.tampered`.
+  /// Parses the node that `node` names. The base begins at `start`. Throws `.tampered`.
   package static func entries(
     ofNode bytes: [UInt8], _ node: Entry, start: Int
   ) throws(SecretError) -> [Entry] {
@@ -112,7 +112,7 @@ package struct BaseIndex: Sendable {
     return entries
   }
 
-  /// Reads entries up to the end of `reader`, of parts that lie between `start` and `limit` in ascending order.
+  /// Reads the entries up to the end of `reader`. Their parts must lie between `start` and `limit` in ascending order.
   private static func entries(
     _ reader: inout ByteReader, count: Int, from start: Int, to limit: Int
   ) throws(SecretError) -> [Entry] {
@@ -195,7 +195,7 @@ extension [BaseIndex.Entry] {
 }
 
 extension BaseIndex.Settings {
-  /// The most bytes of ``members``. Beyond it, those who were removed first are forgotten.
+  /// The maximum size of ``members`` in bytes. Above it, the members who were removed first are dropped.
   private static let maximumMembers = 32_768
 
   /// Notes who joins and who is removed by a rewrite that gives the header `slots`.
@@ -220,13 +220,13 @@ extension BaseIndex.Settings {
   }
 }
 
-/// Who can open the vault with an identity or could: what a merge and `key list` say of people who were removed.
+/// Somebody who can open the vault with an identity, or could. A merge and `key list` need this for removed people.
 package struct Member: Sendable {
   package let slot: Bytes16
   /// The 32 bytes of the hash of the slot's type and the recipient.
   package let recipient: [UInt8]
   package let joined: Moment
-  /// `nil` for a member of today.
+  /// `nil` if the member was not removed.
   package var removed: Moment?
   package let label: String
 

@@ -1,6 +1,6 @@
 package import CofferCore
 
-/// The opened bytes of a block: a directory, in which a secret is found without anything being decoded, then the items.
+/// The opened bytes of a block: a directory, by which a secret is found without decoding an item, then the items.
 package struct Block: Sendable {
   private let bytes: [UInt8]
   private let entry: BaseIndex.Entry
@@ -15,7 +15,7 @@ package struct Block: Sendable {
 
   package var count: Int { entry.itemCount }
 
-  /// The position of an item, by the directory. A sequence above the limit of the format is shown as the largest
+  /// The position of an item, from the directory. For a sequence above the limit of the format, this is the largest
   /// number.
   package func position(_ index: Int) -> VersionPosition {
     bytes.withUnsafeBytes { bytes in
@@ -75,7 +75,7 @@ package struct Block: Sendable {
   }
 }
 
-/// Collects the items of a block that is written.
+/// Collects the items of a block that is being written.
 package struct BlockWriter {
   private var items: [UInt8] = []
   /// The offset of each item after the directory.
@@ -87,7 +87,7 @@ package struct BlockWriter {
   package var count: Int { positions.count }
   package var first: VersionPosition? { positions.first }
 
-  /// Whether the block would be longer than a writer makes it with the item of `record`.
+  /// Whether the item of `record` would make the block longer than ``Layout/blockTarget``.
   package func isFull(before record: Record) -> Bool {
     let length = items.count + (count + 1) * Layout.directoryEntryLength + record.bytes.count + 8
     return count > 0 && length > Layout.blockTarget

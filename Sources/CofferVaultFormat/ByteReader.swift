@@ -2,7 +2,7 @@ package import CofferCore
 
 /// Reads fields from bytes in order, and never past the end.
 ///
-/// Every method that throws, throws `.tampered` if the bytes end too early or break a rule of the format.
+/// The throwing methods throw `.tampered` if the bytes end too early or break a rule of the format.
 package struct ByteReader {
   package let bytes: [UInt8]
   /// The offset in `bytes` of the next field.
@@ -10,7 +10,7 @@ package struct ByteReader {
   private let end: Int
   private let part: String
 
-  /// Reads `bytes` from `start` to `end`. `part` names what is read in the messages of errors.
+  /// Reads `bytes` from `start` to `end`. `part` is its name in error messages.
   package init(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil, part: String) {
     self.bytes = bytes
     position = start

@@ -1,4 +1,3 @@
-/// A field of the format that can be encoded.
 package protocol Field {
   func append(to bytes: inout [UInt8])
 }
@@ -55,8 +54,7 @@ package struct TaggedField: Sendable {
 
 /// A list of tagged fields with its `u16` length. The types must ascend.
 ///
-/// A list that is too long is encoded with a wrong length, so that a reader refuses it, the writer's own check
-/// included.
+/// A list that is too long is encoded with a wrong length. Readers refuse it, and so does the writer's own check.
 package func sized(_ fields: [TaggedField]) -> [UInt8] {
   let content = fields.flatMap { encode($0.type, UInt16(clamping: $0.content.count), $0.content) }
   return encode(UInt16(clamping: content.count), content)

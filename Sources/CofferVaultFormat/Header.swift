@@ -85,7 +85,7 @@ package struct Header: Sendable {
     var bytes = encode(
       Layout.magic, Layout.majorVersion, minorVersion, 0 as UInt32, readOnlyCompatible, compatible,
       UInt32(length), vaultID, fileID, UInt8(slots.count), zeros(3))
-    // 240 slots may have half a megabyte.
+    // 240 slots may take half a megabyte.
     bytes.reserveCapacity(length)
     for slot in slots { bytes += slot.bytes }
     bytes += masterCommitment

@@ -18,7 +18,7 @@ package struct KeySlot: Sendable {
   private static let commitmentLength = 32
   private static let wrappedKeyLength = 32 + Layout.sealOverhead
 
-  /// The bytes that the key of a slot of a known type is bound to: from the type to the end of the parameters.
+  /// The bytes to which the slot's key is bound, for a known type: from the type to the end of the parameters.
   package var header: [UInt8] { Array(bytes.dropLast(Self.commitmentLength + Self.wrappedKeyLength)) }
   package var commitment: [UInt8] {
     Array(bytes.dropLast(Self.wrappedKeyLength).suffix(Self.commitmentLength))
@@ -36,7 +36,7 @@ package struct KeySlot: Sendable {
       parameters.kind.rawValue, version, UInt16(length), id, created, UInt8(label.utf8.count), label, fields)
   }
 
-  /// Makes a slot of a header and the bytes that were derived for it. Throws `.tampered` at a limit of the format.
+  /// Makes a slot from a header and the bytes that were derived for it. Throws `.tampered` at a limit of the format.
   package init(header: [UInt8], commitment: [UInt8], wrappedKey: [UInt8]) throws(SecretError) {
     try self.init(parsing: header + commitment + wrappedKey, from: 0, to: nil)
   }

@@ -6,9 +6,9 @@ package enum KeySlotParameters: Sendable {
   case passphrase(passes: UInt32, memory: UInt32, salt: [UInt8])
   /// The slot of a key of 32 bytes. The salt has 16 bytes.
   case key(salt: [UInt8])
-  /// The slot of a recipient of X25519, `age1…`: `share` is an ephemeral public key, and both have 32 bytes. Or that of
-  /// a hybrid recipient, `age1pq1…`, which a quantum computer does not open either: X-Wing, that is ML-KEM-768 and
-  /// X25519. `share` is then the ciphertext of the key encapsulation.
+  /// The slot of an X25519 recipient, `age1…`: `share` is an ephemeral public key, and both have 32 bytes. Or the slot
+  /// of a hybrid recipient, `age1pq1…` (X-Wing: ML-KEM-768 and X25519), which a quantum computer cannot open: `share`
+  /// is the ciphertext of the key encapsulation.
   case recipient(ArraySlice<UInt8>, share: ArraySlice<UInt8>, isHybrid: Bool)
 
   /// The bytes of a hybrid recipient and of its share.

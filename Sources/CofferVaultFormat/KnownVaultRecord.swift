@@ -12,7 +12,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
     case key = 2
   }
   package var policy: Policy
-  /// Whether only the record of the path counts for this vault, such as a backup: its key says nothing of other paths.
+  /// Whether only the record of the path counts for this vault, for example a backup. Its key means nothing elsewhere.
   package var isDetached: Bool
   package var vault: Bytes16
   /// The master key commitment of the vault's header.
@@ -38,7 +38,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
 
   /// The length of one of the two slots that a record's file begins with.
   package static let slotLength = 512
-  /// The length of the part of a slot that the last 16 bytes of the slot are a hash of.
+  /// The length of the hashed part of a slot. The last 16 bytes of the slot are the hash.
   package static let hashedLength = slotLength - 16
   private static let magic = Array("COFFERK2".utf8)
 

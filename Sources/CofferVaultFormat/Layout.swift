@@ -1,7 +1,6 @@
 internal import CofferCore
 
-/// Sizes and offsets that the format fixes, in bytes unless a name says otherwise. `VaultFormat.md` is the source of
-/// each.
+/// Sizes and offsets that the format fixes, in bytes unless a name says otherwise. All are from `VaultFormat.md`.
 package enum Layout {
   package static let magic: [UInt8] = [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]
   /// The magic after a program has converted its line ends: CR LF to LF, and LF to CR LF.
@@ -38,22 +37,22 @@ package enum Layout {
   package static let maximumPartLength = 1 << 20
   /// The root up to its fields.
   package static let rootPrefixLength = 84
-  /// The entry of a block or a node in what is above it.
+  /// The entry of a block or a node in the part of the index above it.
   package static let indexEntryLength = 56
   /// A writer gives the index a second level above this number of blocks, with as many in each of its nodes.
   package static let nodeTarget = 256
   /// The entry of an item in the directory of its block.
   package static let directoryEntryLength = 28
-  /// The largest number of recent changes that a root lists. A writer lists half of it, and a merge those of both
-  /// sides.
+  /// The largest number of recent changes that a root lists. A writer lists at most half as many, so that a merge can
+  /// list those of both sides.
   package static let maximumRecentChanges = 2048
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64
 
   /// The longest tail that a reader accepts, values not counted: 1 MiB.
   package static let maximumReplayLength = 1 << 20
-  /// The tail, values not counted, above which a writer rewrites a file whose base ends at `baseEnd`. Every process
-  /// that opens the vault reads the tail, and a rewrite writes the base.
+  /// The length of the tail, values not counted, above which a writer rewrites a file whose base ends at `baseEnd`. It
+  /// weighs the tail, which every process reads that opens the vault, against the base, which a rewrite writes.
   package static func replayTarget(baseEnd: Int) -> Int {
     max(32_768, min(baseEnd / 128, maximumReplayLength))
   }

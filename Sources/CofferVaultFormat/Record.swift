@@ -18,11 +18,11 @@ package struct Record: Sendable {
   package let valueLength: Int
   /// The tag of the sealed value, which ties the value to a put; zero in a remove.
   package private(set) var valueTag: Bytes16
-  /// Whether nothing of the secret from before this change is shown, restored or kept.
+  /// If `true`, nothing that the secret had before this change is shown, restored or kept.
   package let keepsNothing: Bool
   /// The sequence of the put that this one lost to in a merge.
   package let conflict: Int?
-  /// The record as a frame or a block has it after the lookup id and the sequence, without padding.
+  /// The bytes of the record in a frame or a block: those after the lookup id and the sequence, without padding.
   package private(set) var bytes: [UInt8]
 
   private let created: Int64
@@ -150,7 +150,7 @@ package struct Record: Sendable {
   /// The offsets in ``bytes`` of a put.
   private static let (lengthOffset, tagOffset, tagEnd) = (17, 21, 37)
 
-  /// Returns the record of a put with the tag of its value as it is sealed under another master key.
+  /// Returns the record of a put with another tag: that of its value when sealed under another master key.
   package func with(valueTag: Bytes16) -> Record {
     var record = self
     record.valueTag = valueTag

@@ -71,12 +71,12 @@ package struct SealContext: Sendable {
   }
 }
 
-/// The messages of the keyed hashes, and what binds a wrapped master key.
+/// The messages of the keyed hashes, and the associated data of a wrapped master key.
 package enum HashedMessage {
   /// Hashed with the master key: ties a header to one master key.
   package static func masterCommitment(vault: Bytes16) -> [UInt8] { encode("coffer-master-key", vault) }
 
-  /// Hashed with the secret of a key slot to the key that wraps in the slot, and to the commitment to it.
+  /// Hashed with the secret of a key slot. The hash is the slot's wrapping key and the commitment to that key.
   package static func slotKey(vault: Bytes16, slotHeader: [UInt8]) -> [UInt8] {
     let isForRecipients = KeySlotParameters.Kind(rawValue: slotHeader[0])?.isForRecipients ?? false
     return encode(
@@ -87,17 +87,17 @@ package enum HashedMessage {
   /// The associated data of a wrapped master key.
   package static func wrappedKey(vault: Bytes16, slotHeader: [UInt8]) -> [UInt8] { encode(vault, slotHeader) }
 
-  /// Hashed to the lookup id of a secret. The lengths make sure that no two names have the same message.
+  /// The hash is the lookup id of a secret. The lengths make sure that no two names have the same message.
   package static func lookupID(_ identifier: SecretIdentifier) -> [UInt8] {
     encode(
       UInt32(identifier.service.utf8.count), identifier.service, UInt32(identifier.account.utf8.count),
       identifier.account)
   }
 
-  /// Hashed to the digest of a pin. `fields` are those before the digest.
+  /// The hash is the digest of a pin. `fields` are those before the digest.
   package static func pin(fields: [UInt8], tag: Bytes16) -> [UInt8] { encode("coffer-pin", fields, tag) }
 
-  /// Hashed to the MAC of a known-vault record whose file ends with `text`. `fields` are those of the record.
+  /// The hash is the MAC of a known-vault record whose file ends with `text`. `fields` are those of the record.
   package static func knownVault(text: String, fields: [UInt8]) -> [UInt8] {
     encode("coffer-known-vault", UInt32(text.utf8.count), text, fields)
   }

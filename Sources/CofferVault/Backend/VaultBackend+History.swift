@@ -27,9 +27,9 @@ extension VaultBackend {
     try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }
   }
 
-  /// Gives a secret another name, in one change. The new name gets its earlier versions with their times. But if the
-  /// new name already has versions, it gets only the current version, with the present time. A damaged earlier version
-  /// is left out. Under the old name, all versions stay as those of a removed secret.
+  /// Gives a secret another name, in one change. The new name gets all versions with their times. But if the new name
+  /// already has versions, it gets only the current version, with the present time. A damaged earlier version is left
+  /// out. Under the old name, all versions stay as those of a removed secret.
   package func move(
     _ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
   ) throws(SecretError) -> SecretMoveOutcome {

@@ -4,9 +4,8 @@ internal import CofferVaultFormat
 extension VaultBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
-  /// The lease is a lock on one byte of an empty file beside the vault, whose name ends in `.leases`. The file is made
-  /// if it does not exist. The number of the byte depends on a key of the vault, so that it does not reveal the
-  /// secret's name.
+  /// The lease is a lock on one byte of an empty `.leases` file beside the vault. The file is made if it does not
+  /// exist. The number of the byte depends on a key of the vault, so that it does not reveal the secret's name.
   ///
   /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the
   /// vault.

@@ -199,7 +199,7 @@ public final class VaultBackend: SecretBackend {
   /// Reads the file, so that `withSession` publishes what changed.
   ///
   /// The search must not unlock the vault: that could show a prompt or start a program. If it therefore cannot read the
-  /// vault, a possible change is reported for each event, and once for a series of searches without an event.
+  /// vault, a possible change is reported: for each event, and once when searches without an event begin to fail.
   private func findChanges(sawEvent: Bool) {
     var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
@@ -265,10 +265,10 @@ public final class VaultBackend: SecretBackend {
   /// Accepts the vault as it is now. Call it after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable`
   /// or `.untrusted`, if a person knows that the vault is the right one.
   ///
-  /// Without `onlyHere`, the vault is accepted at every path, with its present master key and no other that was seen of
-  /// it. With `onlyHere`, it is accepted only at this path, for example as a backup: what was seen of it at other paths
-  /// is still valid there, and a removed key may read what is stored here. `nil` keeps what the records of the path
-  /// say; if there are none, it means every path.
+  /// If `onlyHere` is `false`, the vault is accepted at every path, with its present master key and no other that was
+  /// seen of it. If `true`, it is accepted only at this path, for example as a backup: what was seen of it at other
+  /// paths is still valid there, and a removed key may read what is stored here. `nil` keeps what the records of the
+  /// path say; if there are none, it means every path.
   ///
   /// Changes the policy if one is given. Pass the `pin` that ``unconfirmed(pin:)`` returned and a person compared: then
   /// throws if the file was exchanged since. Returns the pin of the accepted state. Another process that is running and

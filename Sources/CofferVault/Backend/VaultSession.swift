@@ -190,8 +190,8 @@ final class VaultSession {
 
   // MARK: Key slots
 
-  /// Opens the slots that the vault's own credentials and `credentials` open, beyond those in `opened`, for which only
-  /// `credentials` are asked. Unlocks the vault with what it finds.
+  /// Opens the slots that the vault's own credentials and `credentials` open, and unlocks the vault. If `opened` is
+  /// given, asks only `credentials`, for the slots that are not in it.
   func openKeySlots(
     with credentials: [VaultCredentialSource], adding opened: OpenedKeySlots?, _ unlocking: Unlocking,
     _ scope: CredentialChain.Scope

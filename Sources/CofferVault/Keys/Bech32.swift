@@ -1,15 +1,15 @@
 internal import CofferCore
 
-/// The text form of recipients and identities: Bech32 (BIP 173) without its limit of length.
+/// The text form of recipients and identities: Bech32 (BIP 173) without its length limit.
 enum Bech32 {
   private static let small = Array("qpzry9x8gf2tvdw0s3jn54khce6mua7l".utf8)
   private static let capital = Array("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L".utf8)
   private static let checksumLength = 6
 
-  /// The characters of a text with `prefix`, which is in capitals or in small letters like the rest of the text.
+  /// The characters of a text with `prefix`: capitals if `prefix` is in capitals, small letters otherwise.
   private static func alphabet(_ prefix: String) -> [UInt8] { prefix.utf8.contains(0x41) ? capital : small }
 
-  /// The digits of five bits that `count` bytes have.
+  /// The number of five-bit digits of `count` bytes.
   private static func digits(_ count: Int) -> Int { (count * 8 + 4) / 5 }
 
   /// Returns the text of `data`.

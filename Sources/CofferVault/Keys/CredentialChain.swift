@@ -51,8 +51,8 @@ package struct CredentialChain: Sendable {
   /// what it opens to `opened`.
   ///
   /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other
-  /// error ends the search, except that of a source without a prompt, such as that of a lost key file, if every slot is
-  /// to be opened: it only leaves its slots closed.
+  /// error ends the search, with one exception: if every slot is to be opened, the error of a source without a prompt,
+  /// such as a lost key file, only leaves its slots closed.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope
@@ -84,7 +84,7 @@ package struct CredentialChain: Sendable {
     }
   }
 
-  /// Tries a credential on each slot that is not open yet, and adds what it opens.
+  /// Tries a credential on each slot that is not open yet, and adds the slots that it opens.
   private func add(
     _ credential: VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile, _ scope: Scope
   ) throws(SecretError) {

@@ -4,7 +4,7 @@ internal import CofferVaultFormat
 /// What the derivations of one passphrase may still cost.
 ///
 /// The header says what each derivation costs, and anyone can write a header. Without a bound on their sum, a file of
-/// many slots keeps a process busy for minutes before any of it is authenticated.
+/// many slots could keep a process busy for minutes before any of it is authenticated.
 struct DerivationBudget {
   private let maximumMemory: Int
   /// Bytes times passes.
@@ -21,7 +21,7 @@ struct DerivationBudget {
     return true
   }
 
-  /// Throws `.tooLarge` if a slot of the cost `cost` is added to `others` and one passphrase cannot be tried on all.
+  /// Throws `.tooLarge` if a passphrase could not be tried on all of `others` and a slot of the cost `cost` together.
   static func requireRoom(
     for cost: VaultKeySlot.Cost, beside others: [KeySlot], _ options: VaultOptions
   ) throws(SecretError) {

@@ -18,8 +18,8 @@ extension KeySlotParameters {
     return VaultKeySlot.Cost(memory: Int(memory) * 1024, passes: Int(passes))
   }
 
-  /// Returns the slot's key as `credential`, which is of the slot's kind, gives it, or `nil` if the slot is not for it.
-  /// The key is the right one only if it unwraps the slot.
+  /// Returns the slot's key, derived from `credential`, or `nil` if the slot is not for `credential`, which must be of
+  /// the slot's kind. The key is the right one only if it unwraps the slot.
   ///
   /// Throws `.invalidKey` if the credential is malformed, `.tampered` if a recipient's share is unusable,
   /// `.unsupported` for a hybrid recipient if libsodium is too old, and `.io` if the memory for a passphrase cannot be
@@ -65,8 +65,8 @@ extension KeySlotParameters {
   /// The least memory that Argon2id accepts, in bytes.
   private static let minimumMemory = 8192
 
-  /// Returns the parameters of a new slot for `credential`, a key or a passphrase. Throws `.invalidKey` for others and
-  /// if it is malformed, and `.configuration` if `options` set a cost below the minimum.
+  /// Returns the parameters of a new slot for `credential`, a key or a passphrase. Throws `.invalidKey` for another
+  /// kind and for a malformed credential, and `.configuration` if `options` set a cost below the minimum.
   fileprivate static func new(
     for credential: VaultCredential, _ options: VaultOptions, _ randomness: any Randomness
   ) throws(SecretError) -> KeySlotParameters {
@@ -91,9 +91,9 @@ extension KeySlotParameters {
       memory: UInt32(clamping: options.passphraseMemory / 1024), salt: randomness.array(16))
   }
 
-  /// Returns the parameters and the key of a new slot for `recipient`. It needs no secret, so that a change of the
-  /// master key does not either. Throws `.invalidKey` for an unusable public key, and `.unsupported` for a hybrid
-  /// recipient if libsodium is too old.
+  /// Returns the parameters and the key of a new slot for `recipient`. This needs no secret, so neither does a change
+  /// of the master key. Throws `.invalidKey` for an unusable public key, and `.unsupported` for a hybrid recipient if
+  /// libsodium is too old.
   fileprivate static func new(
     for recipient: VaultRecipient, _ randomness: any Randomness
   ) throws(SecretError) -> (KeySlotParameters, SlotKey) {
@@ -156,8 +156,8 @@ extension KeySlot {
     return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
   }
 
-  /// Makes slots for those of `recipients` that have none among `others`, as above. Throws `.tooLarge` if there is no
-  /// room for them.
+  /// Makes slots for those of `recipients` that have none among `others`, like the method above. Throws `.tooLarge` if
+  /// there is no room for them.
   static func make(
     for recipients: [VaultRecipient], beside others: [KeySlot], _ keys: DerivedKeys, vault: Bytes16,
     label: String, options: VaultOptions, environment: VaultEnvironment
@@ -173,8 +173,9 @@ extension KeySlot {
     return slots
   }
 
-  /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns
-  /// `nil` if another slot has none. Throws `.unsupported` for a hybrid recipient if libsodium is too old.
+  /// Returns the slot with the master key of `keys`. `key` is the slot's key, which the slot of a recipient does not
+  /// need. Returns `nil` if another slot has no `key`. Throws `.unsupported` for a hybrid recipient if libsodium is too
+  /// old.
   func rewrapped(
     _ key: SlotKey?, for keys: DerivedKeys, vault: Bytes16, _ environment: VaultEnvironment
   ) throws(SecretError) -> KeySlot? {

@@ -21,7 +21,7 @@ package struct OpenedKeySlots: Sendable {
   /// Whether a source was not asked because it may show a prompt.
   var leftOutPrompt = false
 
-  // A search that has opened nothing asks for every slot, and a header is a copy.
+  // The test of `isEmpty` saves copies of headers while a search has opened nothing.
   subscript(_ slot: KeySlot) -> SlotKey? { keys.isEmpty ? nil : keys[slot.header] }
 
   /// Adds the key if it opens the slot. Throws `.tampered` if the slot or the header is damaged.

@@ -65,8 +65,8 @@ extension VaultCredential {
     VaultCredential(kind: .masterKey, secret: master)
   }
 
-  /// Returns the credential whose text is all of `text`: that of a key, or of identities, which begins with `#` or
-  /// `AGE-SECRET-KEY-`. Throws `.invalidKey` for any other text.
+  /// Returns the credential that `text` contains: a key, or identities if it begins with `#` or `AGE-SECRET-KEY-`.
+  /// Throws `.invalidKey` for any other text.
   public static func parse(_ text: SecretBytes) throws(SecretError) -> VaultCredential {
     if VaultIdentity.isText(text) { return .identities(try VaultIdentity.parse(text)) }
     return .key(try VaultKey.parse(text))
@@ -74,14 +74,14 @@ extension VaultCredential {
 
   /// Whether `text` contains the beginning of a key or of an identity, in letters of either case.
   static func isSecret(_ text: String) -> Bool {
-    // Not `contains` of a text in a text, whose first use costs more than to read a vault.
+    // Does not search the text with `contains`: its first use costs more than reading a vault.
     let bytes = Array(text.lowercased().utf8)
     return ["coffer-key-v1:", "age-secret-key-"].contains { beginning in
       bytes.indices.contains { bytes[$0...].starts(with: beginning.utf8) }
     }
   }
 
-  /// Throws `.configuration` if `path`, which `name` gives, is a key: it must not stand in a message as a path does.
+  /// Throws `.configuration` if `path`, given by `name`, contains a key, which must not appear in messages as paths do.
   package static func requirePath(_ path: String, from name: String) throws(SecretError) {
     guard isSecret(path) else { return }
     throw SecretError(

@@ -5,7 +5,7 @@ package import CofferVaultFormat
 ///
 /// A vault asks its sources in order when it is first used, and again when another process has changed its master key.
 public struct VaultCredentialSource: Sendable {
-  /// What a source is asked.
+  /// What a source is told when it is asked for a credential.
   public struct Request: Sendable {
     /// What can be read of the vault before it is opened.
     public let vault: VaultDescription

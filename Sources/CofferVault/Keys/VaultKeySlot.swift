@@ -11,7 +11,7 @@ public struct VaultKeySlot: Hashable, Sendable {
     /// Passes of Argon2id over the memory.
     package let passes: Int
 
-    /// The work of one derivation, which its time follows: the memory times the passes, in bytes.
+    /// The work of one derivation, in bytes: the memory times the passes. The time grows with it.
     var work: Int {
       let (work, overflow) = memory.multipliedReportingOverflow(by: passes)
       return overflow ? .max : work

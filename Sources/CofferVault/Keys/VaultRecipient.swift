@@ -1,10 +1,10 @@
 public import CofferCore
 internal import CofferVaultFormat
 
-/// The public key of a person or a machine that a vault can be opened by: `age1…`, or `age1pq1…`.
+/// The public key of a person or a machine that can open a vault: `age1…`, or `age1pq1…`.
 ///
-/// Its ``VaultIdentity`` opens the vault. The texts are those of age, whose `age-keygen` makes them too. A recipient
-/// stands in clear in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
+/// Its ``VaultIdentity`` opens the vault. The texts have the format of age; its `age-keygen` makes them too. A
+/// recipient is not encrypted in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
 public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   let key: [UInt8]
   /// `true` for a hybrid recipient (X-Wing: ML-KEM-768 and X25519), whose slot a large quantum computer cannot open.
@@ -18,7 +18,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// The recipient with the given text. Throws `.invalidKey` if it is malformed or mistyped.
   public init(_ text: String) throws(SecretError) {
     let bytes = Array(text.utf8)
-    // Without the separator, this would be the beginning of one recipient of X25519 in 1,024 as well.
+    // Without the separator, one X25519 recipient in 1,024 would begin like this, too.
     isPostQuantum = text.utf8.starts(with: (Self.prefixes.hybrid + "1").utf8)
     let key = Bech32.decode(
       bytes.span, prefix: isPostQuantum ? Self.prefixes.hybrid : Self.prefixes.x25519,
@@ -102,7 +102,7 @@ public struct VaultIdentity: Sendable {
     secret.withBytes { Bech32.encode($0, prefix: isPostQuantum ? Self.hybridPrefix : Self.prefix) }
   }
 
-  /// Whether `text` is that of identities rather than of a key: it begins with `#` or as an identity does.
+  /// Whether `text` is that of identities rather than of a key: it begins with `#` or like an identity.
   static func isText(_ text: SecretBytes) -> Bool {
     text.withUnsafeBytes { $0.starts(with: prefix.utf8) || $0.first == UInt8(ascii: "#") }
   }

@@ -15,7 +15,7 @@ final class LocalFile: MediumFile {
   var isReadableByOthers: Bool { facts.now.status.mode & 0o044 != 0 }
   var mustBeReplaced: Bool { facts.now.didFailSync }
 
-  /// Throws `.denied` if another user than this one and root owns the file or could change it.
+  /// Throws `.denied` if a user other than this one and root owns the file or could change it.
   init(
     _ storage: StorageFile, at location: StorageLocation, isOpenForWriting: Bool, _ facts: FileFacts,
     _ environment: VaultEnvironment
@@ -113,8 +113,8 @@ final class LocalFile: MediumFile {
 
   /// Ensures that the file's name is on the disk, once for each file.
   ///
-  /// The process that moved the file here may have failed before its last barrier. Without this one a power loss could
-  /// bring the old file back, without the changes that are acknowledged from now on.
+  /// The process that moved the file here may have failed before its last barrier. Without this barrier a power loss
+  /// could bring the old file back, without the changes that are acknowledged from now on.
   private func synchronizeName() throws(SecretError) {
     if facts.now.isNameDurable { return }
     try location.synchronize()
@@ -125,7 +125,7 @@ final class LocalFile: MediumFile {
     try LocalDraft(at: location, environment, purpose, replacing: facts)
   }
 
-  /// Bytes, barrier, one commit slot, barrier, the other commit slot.
+  /// Writes the bytes, then one commit slot, each followed by a barrier, and then the other commit slot.
   func publish(_ appendix: Appendix) throws(SecretError) -> Publication {
     try synchronizeName()
     do throws(SecretError) {
@@ -137,13 +137,13 @@ final class LocalFile: MediumFile {
       throw error
     }
     do throws(SecretError) { try storage.write(appendix.slots[0].page, at: appendix.slots[0].offset) } catch {
-      // A part of the slot may have been written, so that the bytes must stay.
+      // A part of the slot may have been written, so the bytes must stay.
       facts.change { $0.didFailSync = true }
       throw error
     }
     do throws(SecretError) { try barrier() } catch { return .unconfirmed(error) }
-    // The change is committed. With the second copy no damage to a single slot can lose it. It needs no barrier: the
-    // first barrier of the next commit comes before any slot is written again.
+    // The change is committed. A second copy protects it from damage to one slot. This copy needs no barrier: the first
+    // barrier of the next commit comes before any slot is written again.
     do throws(SecretError) { try storage.write(appendix.slots[1].page, at: appendix.slots[1].offset) } catch {
       // The next commit writes this slot first.
     }
@@ -151,7 +151,7 @@ final class LocalFile: MediumFile {
   }
 
   private func append(_ appendix: Appendix) throws(SecretError) {
-    // What an interrupted commit left behind the end was never acknowledged.
+    // Bytes after the end are from an interrupted commit, which was never acknowledged.
     if try size() > appendix.offset { try storage.truncate(to: appendix.offset) }
     let drafted = appendix.draft?.length ?? 0
     for start in stride(from: 0, to: drafted, by: LocalDraft.pieceLength) {
@@ -176,10 +176,10 @@ final class LocalDraft: MediumDraft {
   static let pieceLength = 1 << 20
   private static let maximumAppendix = 4 << 30
 
-  /// Creates the file under a temporary name, after those that interrupted processes left are removed.
+  /// Removes the temporary files that interrupted processes left, and creates the file under a temporary name.
   ///
-  /// The file is locked from the start, so that no process that finds it in the vault's place can change it before its
-  /// writer has finished.
+  /// The file is locked from the start. A process that finds it in the vault's place cannot change it before its writer
+  /// has finished.
   init(
     at location: StorageLocation, _ environment: VaultEnvironment, _ purpose: DraftPurpose = .replacement,
     replacing former: FileFacts? = nil
@@ -211,7 +211,7 @@ final class LocalDraft: MediumDraft {
 
   func publish() throws(SecretError) -> Publication {
     if let former {
-      // Everybody may read the new file if everybody could read the old one. It may have another group.
+      // Others may read the new file only if everybody could read the old one: its group may be another one.
       let readers = former.now.status.mode & 0o044
       try file.setMode(0o600 | (readers & 0o004 == 0 ? 0 : readers))
     }

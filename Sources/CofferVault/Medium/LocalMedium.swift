@@ -63,7 +63,7 @@ package final class LocalMedium: VaultMedium {
 }
 
 extension [String] {
-  /// Whether one of the texts has the bytes of `text`. Swift compares texts by what is seen.
+  /// Whether one of the texts has the bytes of `text`. Swift's `==` ignores how characters are encoded.
   func hasBytes(of text: String) -> Bool { contains { $0.utf8.elementsEqual(text.utf8) } }
 }
 

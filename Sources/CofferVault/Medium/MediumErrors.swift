@@ -47,7 +47,7 @@ extension SecretError {
     }
   }
 
-  /// The error for a change that counts, after the last barrier failed.
+  /// The error for a change that counts but whose last barrier failed.
   static func unconfirmed(_ error: SecretError, path: String) -> SecretError {
     SecretError(
       .io, "The change is in the vault at \(path), but may be lost if the power fails now. \(error.reason)",

@@ -13,7 +13,7 @@ final class MediumWatcher: Sendable {
     var period: (any AnyObject & Sendable)?
     var directory: (any DirectoryWatch)?
     var isRunning = false
-    /// Whether an event, or only a period, has called for another check since the running one began.
+    /// Another check that is due after the running one: `true` because of an event, `false` because of a period.
     var next: Bool?
   }
 
@@ -24,7 +24,7 @@ final class MediumWatcher: Sendable {
   /// `period` is the time after which the medium is checked without an event.
   init(_ medium: any VaultMedium, period: Duration) { (self.medium, self.period) = (medium, period) }
 
-  /// Begins to call `look` after each change and each period if `isWanted` returns `true`, and ends it otherwise.
+  /// If `isWanted` returns `true`, begins to call `look` after each change and each period; otherwise ends these calls.
   ///
   /// `sawEvent` is `true` after an event of the file. Looks do not overlap. Watching has begun or ended when this
   /// returns.
@@ -86,7 +86,7 @@ final class MediumWatcher: Sendable {
     }
   }
 
-  /// Watches the directory if it is not watched, because it has appeared or was replaced. Returns whether that began.
+  /// Watches the directory if it is not watched: it may have appeared or been replaced. Returns whether a watch began.
   private func renewDirectory(_ look: @escaping @Sendable (Bool) -> Void) -> Bool {
     guard state.withLock({ $0.isStarted && $0.directory?.isAlive != true }) else { return false }
     guard let directory = watchDirectory(look) else { return false }

@@ -118,7 +118,7 @@ struct StorageLocation: Sendable {
     return (StorageFile(file, path: path), isWritable)
   }
 
-  /// The status of the file that has the name now, or of another one in the directory, which is `.` itself.
+  /// The status of the file that has the name now, or of `other` in the directory; `.` is the directory itself.
   func status(of other: String? = nil) throws(SecretError) -> FileStatus {
     try perform("open", path: path) { () throws(FileSystemError) in
       try location.directory.status(of: other ?? location.name)
@@ -150,15 +150,15 @@ struct StorageLocation: Sendable {
     NewFile.removeAbandoned(for: location.name, in: location.directory, user: user)
   }
 
-  /// Waits until the file is on the disk, and moves it here. Throws `.alreadyExists` without `replacing` if the name is
-  /// taken, and `.denied` if the file here is a mount point.
+  /// Waits until the file is on the disk, and moves it here. Throws `.alreadyExists` if the name is taken and
+  /// `replacing` is `false`, and `.denied` if the file here is a mount point.
   func put(_ file: NewFile, replacing: Bool) throws(SecretError) {
     do throws(FileSystemError) { try file.takeName(replacing: replacing) } catch {
       throw error.number == EBUSY ? .mountedFile(path: path) : .io(error, "write", path: path)
     }
   }
 
-  /// Removes the file. A failure is not an error: the file is sealed like every other.
+  /// Removes the file. A failure is ignored, because the content of the file is sealed.
   func remove() {
     do throws(FileSystemError) { try location.directory.remove(location.name) } catch {}
   }

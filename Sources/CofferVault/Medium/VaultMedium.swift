@@ -30,7 +30,7 @@ package protocol VaultMedium: AnyObject, Sendable {
 package protocol MediumFile: AnyObject, Sendable {
   /// The place as the user named it.
   var path: String { get }
-  /// Every name of the place, for records: first ``path`` from the root on, then what it is without links.
+  /// Every name of the place, for records: first ``path`` from the root on, then the path with its links resolved.
   var names: [String] { get }
 
   /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them, and `.io`.
@@ -49,29 +49,29 @@ package protocol MediumFile: AnyObject, Sendable {
   var isWritable: Bool { get }
   /// Whether other users may read the file.
   var isReadableByOthers: Bool { get }
-  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`.
-  /// Does what a change needs and can be done before the lock is taken.
+  /// Throws `.denied` unless this user may change the file and nobody else may change it, or read it without
+  /// `allowingReaders`. Prepares the change as far as that needs no lock.
   func prepareForChange(allowingReaders: Bool) throws(SecretError)
 
   // MARK: Locks
 
-  /// Takes the lock that keeps other programs from changing the file, or with `exclusive` from reading it under the
-  /// lock too. Returns `false` if another one has it. A medium that refuses late changes needs no lock, and returns
+  /// Takes the lock that keeps other programs from changing the file, and with `exclusive` also from reading it under
+  /// the lock. Returns `false` if another program has it. A medium that refuses late changes needs no lock, and returns
   /// `true`.
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool
   func unlock() throws(SecretError)
-  /// Takes a lease by its number, 0…2⁶²−1. Returns what holds it until it is released, or `nil` if another one has it.
+  /// Takes a lease by its number, 0…2⁶²−1. Returns an object that holds it until released, or `nil` if it is taken.
   func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)?
 
   // MARK: Changes
 
-  /// Whether only a whole new file may follow: what is written to this one may be lost.
+  /// Whether the next change must write a whole new file, because what is written to this one may be lost.
   var mustBeReplaced: Bool { get }
   /// Waits until what others have written to the file cannot be lost any more.
   func synchronize() throws(SecretError)
   /// Begins a file that takes the place of this one, or that holds a part of a large change until it is published.
   func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft
-  /// Publishes a change that follows the file. If it throws, nothing was changed.
+  /// Publishes a change at the end of the file. If it throws, nothing was changed.
   func publish(_ appendix: Appendix) throws(SecretError) -> Publication
 }
 
@@ -95,9 +95,9 @@ package protocol MediumDraft: AnyObject {
 
 /// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count.
 package struct Appendix {
-  /// The end of the last commit. What is behind it in the file was never acknowledged.
+  /// The end of the last commit. The bytes after it were never acknowledged.
   package let offset: Int
-  /// The first bytes, if there are many, and their number.
+  /// The draft with the first bytes, if there are many, and their number.
   package let draft: (file: any MediumDraft, length: Int)?
   /// The bytes after those of the draft.
   package let bytes: [UInt8]

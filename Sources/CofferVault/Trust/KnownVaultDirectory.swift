@@ -31,7 +31,7 @@ enum KnownVaultDirectory {
     return location
   }
 
-  /// Whether nothing has the directory's name, and no link that leads nowhere is above it.
+  /// Whether the directory does not exist. `false` if a link above it leads nowhere.
   private static func isAbsent(_ path: String, _ fileSystem: any FileSystem) -> Bool {
     var isLocated = false
     do throws(FileSystemError) {

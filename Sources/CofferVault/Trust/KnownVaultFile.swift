@@ -4,9 +4,9 @@ internal import CofferVaultFormat
 
 /// The file of one known-vault record: what was seen of the vault at one path, or of one vault at any path.
 ///
-/// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the other is on
-/// the disk, so that a power loss leaves at least one of them. The record of a vault is always made anew, because the
-/// path that it ends with may change.
+/// The file begins with two slots. A change overwrites one slot in place, without a barrier. The other slot is on the
+/// disk, so a power loss leaves at least one of them. The record of a vault always gets a new file, because the path at
+/// its end may change.
 struct KnownVaultFile {
   /// What a record is about: a path, or the vault with an id, in hexadecimal digits. No path begins with a NUL.
   struct Subject: Hashable {
@@ -40,19 +40,19 @@ struct KnownVaultFile {
     location = StorageLocation(named: subject.fileName, beside: directory, path: path)
   }
 
-  /// The text that a new file ends with: that of the subject; and for a vault, the path at which its key was seen.
+  /// The text at the end of a new file: the path, or for a vault the text of the subject and the path of the seen key.
   private var ending: String { subject.isVault ? subject.text + path : path }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is damaged.
   ///
-  /// Another process may be writing to a slot that is not valid, so that the file is then read again under a lock.
+  /// An invalid slot may be one that another process is writing: the file is then read again under a lock.
   func load() throws(SecretError) -> Slots? {
     guard let opened = try open() else { return nil }
     do throws(SecretError) {
       let slots = try slots(of: opened)
       if !slots.isHalfDamaged { return slots }
     } catch {
-      // Reading again decides.
+      // Reading again, below, decides.
     }
     do throws(SecretError) {
       if let locked = try lock(exclusive: false) { return try slots(of: locked) }
@@ -91,7 +91,7 @@ struct KnownVaultFile {
     do throws(SecretError) {
       file = try location.open().file
       status = try file.status()
-      // An interrupted rename may have left the name of the temporary file as well.
+      // An interrupted rename may have left a second name of the file, the temporary one.
       if status.links > 1 { location.removeAbandoned(of: environment.user) }
     } catch {
       if error.code == .vaultNotFound, isVacant { return nil }
@@ -119,7 +119,7 @@ struct KnownVaultFile {
     let newest: SeenState
     /// The other slot; `nil` if it is not valid.
     let other: SeenState?
-    /// The path that the file ends with: of a vault, where its key was seen last.
+    /// The path at the end of the file. In the record of a vault: where its key was seen last.
     let path: String
 
     /// `nil` if neither slot is valid.
@@ -175,14 +175,14 @@ struct KnownVaultFile {
 
   // MARK: Writing
 
-  /// What the file has of a state: that of a vault only its master key.
+  /// The form in which the file stores `record`: for a vault, only the master key.
   func form(of record: KnownVaultRecord) -> KnownVaultRecord {
     subject.isVault
       ? KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment) : record
   }
 
-  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists` if there is
-  /// a file and it is not to be replaced.
+  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists` if the file
+  /// exists and `replacing` is `false`.
   func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
     location.removeAbandoned(of: environment.user)
     let new = try location.createNew(environment.randomness)
@@ -215,17 +215,17 @@ struct KnownVaultFile {
     var record = form(of: record)
     (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
-    // What says that a key was removed is on the disk before the removal is acknowledged.
+    // A record that says that a key was removed must be on the disk before the removal is acknowledged.
     let contradicts =
       known.masterCommitment != record.masterCommitment
       || known.policy != .strict && new <= old && record != known
     guard contradicts || new > old || (new == old && slots.other == nil) else { return true }
-    // The other name may be that of a backup.
+    // A second name of the file may be that of a backup, so the file is not changed in place.
     if contradicts || locked.status.links > 1 || subject.isVault {
       try make(record, keys, replacing: true)
       return true
     }
-    // The spared slot must be on the disk.
+    // The slot that is not overwritten must be on the disk.
     var target = 1 - slots.newestIndex
     switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
     case 0?: break

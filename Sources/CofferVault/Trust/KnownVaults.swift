@@ -1,8 +1,8 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// Refuses a vault that is not the one that was seen at its path, or not a later state of it, or one under another
-/// master key than the one that was seen of this vault at any path.
+/// Refuses a vault in three cases: it is not the one that was seen at its path, it is not a later state of that one, or
+/// its master key is not the one that was seen of this vault at any path.
 ///
 /// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths
 /// of the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with
@@ -13,7 +13,7 @@ struct KnownVaults {
   private let options: VaultOptions
   private let environment: VaultEnvironment
   private var parsedPins: VaultPins?
-  /// What this process has accepted is in it.
+  /// Holds the state that this process has accepted.
   private let shared: SharedSnapshot
   private var paths: [String] = []
   private var pathRecords: [KnownVaultFile] = []
@@ -32,7 +32,7 @@ struct KnownVaults {
   private(set) var compared = VaultComparison.nothing
   /// Whether there are pins, and none of them is for a path of the vault.
   private(set) var ignoresPins = false
-  /// Another path, at which the key of this vault was seen last.
+  /// The path at which the key of this vault was seen last, if it is another one.
   private(set) var otherPath: String?
 
   init(options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
@@ -90,7 +90,7 @@ struct KnownVaults {
       if let found { try check(opened, against: found, in: pathRecord) }
       known.append(found)
     }
-    // A link must not lead from another path to one that counts by itself.
+    // All must say so: a link must not lead from another path to one that counts by itself.
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
@@ -125,7 +125,7 @@ struct KnownVaults {
     recorded = (record.checkpoint, environment.uptime())
   }
 
-  /// The records that count: those of the paths, and that of the vault unless only its path counts.
+  /// The records that count: those of the paths and, unless only the vault's path counts, that of the vault.
   private func records(_ isDetached: Bool) -> [KnownVaultFile] {
     pathRecords + (isDetached ? [] : [vaultRecord].compactMap(\.self))
   }
@@ -144,8 +144,8 @@ struct KnownVaults {
     return pins
   }
 
-  /// Throws unless `opened` follows from what `file` says. The error about the record of a vault names where its key
-  /// was seen.
+  /// Throws unless `opened` follows from `known`, the content of `file`. If `file` is the record of a vault, the error
+  /// names the path at which its key was seen.
   private func check(
     _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
   ) throws(SecretError) {
@@ -166,7 +166,7 @@ struct KnownVaults {
         throw .unverifiable(path: path, "its record is not authentic")
       }
     } else {
-      // Only a program that knew the master key that was seen could seal its lineage under another one.
+      // Only a program that knew the seen master key could seal a lineage with it under another master key.
       guard let lineage = opened.base.settings.lineage,
         try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
       else { throw .unexpectedKey(path: path) }
@@ -185,23 +185,23 @@ struct KnownVaults {
   // MARK: Recording
 
   /// Records a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
-  /// before, and decides whether a record that another process has changed may be changed.
+  /// before. A record is changed only if `vault` follows from it.
   mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
     let isNewKey = keys !== vault.keys
     for file in records(record.isDetached || !isNewKey) {
       isRecorded = recordLater(record, in: file, keys, vault) && isRecorded
     }
-    // Without a record, a removed key comes back.
+    // Without a record, a removed key would be accepted again.
     if isNewKey && !isRecorded { isUnrecorded = true }
     recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
 
   /// Locks the records of `vault`, whose master key is about to change, until ``unlockRecords()``. Throws `.timedOut`
-  /// if another process keeps one locked for `timeout`, and what a check of the vault throws if a record says something
-  /// else by now. A record that does not exist or cannot be locked is passed over.
+  /// if another process keeps one locked for `timeout`, and the error of the check if the vault no longer follows from
+  /// a record. A record that does not exist or cannot be locked is passed over.
   mutating func lockRecords(of vault: VaultSnapshot, timeout: Duration) throws(SecretError) {
-    // Each process takes them in the same order.
+    // Each process locks them in the same order, so no two wait for each other.
     let files = records(shared.accepted?.record.isDetached ?? false)
     for file in files.sorted(by: { $0.subject.fileName < $1.subject.fileName }) {
       do throws(SecretError) { locked[file.subject] = try file.lock(timeout: timeout) } catch {
@@ -236,9 +236,9 @@ struct KnownVaults {
     if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
   }
 
-  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only
-  /// at its path; `nil`: as its records say. Without `knowsOtherKey`, the vault's record must not be of another master
-  /// key. Throws `.io` or `.denied` if a record cannot be written.
+  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether it is
+  /// accepted only at its path; `nil`: as its records say. If `knowsOtherKey` is `false`, the vault's record must not
+  /// name another master key. Throws `.io` or `.denied` if a record cannot be written.
   mutating func trustAndPublish(
     _ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?, isDetached: Bool?, knowsOtherKey: Bool = true
   ) throws(SecretError) {
@@ -335,7 +335,7 @@ struct KnownVaults {
         try Self.check(vault, against: slots.newest, path: file.path)
       }
     } catch {
-      // What was seen before stays recorded. If another process has recorded a later state, that is right.
+      // The earlier record stays. That is right if another process has recorded a later state.
       if [.io, .denied, .timedOut].contains(error.code) { isUnrecorded = true }
       return false
     }

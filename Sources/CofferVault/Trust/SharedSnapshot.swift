@@ -65,9 +65,9 @@ final class SharedSnapshot: Sendable {
 
   // MARK: Reading
 
-  /// Reads the commits since, and returns the newest snapshot. Returns `nil` if no file is open, or if the path names
-  /// another file than it and than `checked`, which it named just now. Throws what ``VaultSnapshot/refreshed()``
-  /// throws, and `.denied`.
+  /// Reads the later commits, and returns the newest snapshot. Returns `nil` if no file is open, or if the path names
+  /// another file. That is not checked if the open file is `checked`, which the path named just now. Throws what
+  /// ``VaultSnapshot/refreshed()`` throws, and `.denied`.
   func refreshed(checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot? {
     while let snapshot = current {
       let isChecked = snapshot.file.storage === checked?.storage
@@ -85,7 +85,7 @@ final class SharedSnapshot: Sendable {
   }
 
   /// Publishes a later state of the open file. Returns `false` and does nothing if `former` is not the newest snapshot
-  /// any more: another thread has published the same state or a later one, and what was changed.
+  /// any more: then another thread has published this state or a later one, with its changes.
   @discardableResult
   func advance(
     from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],

@@ -19,7 +19,7 @@ extension SecretError {
       remedy: .trust(path: path))
   }
 
-  /// The same, for a master key that was seen at another path, `other`.
+  /// The error if a different master key of the vault was seen at another path, `other`.
   static func unexpectedKey(path: String, seenAt other: String) -> SecretError {
     SecretError(
       .unexpectedKey,
@@ -52,8 +52,8 @@ extension SecretError {
       advice: "Correct the directory, or set HOME or XDG_STATE_HOME to a directory of your own.")
   }
 
-  /// The error if the record `file` of what was seen of the vault cannot be read, which says nothing about the vault.
-  /// `nil` if `error` is another one than that of permissions or of the system.
+  /// The error if the record or the directory `file` cannot be read, which says nothing about the vault. `nil` unless
+  /// `error` is one of permissions or of the system.
   static func unread(_ error: SecretError, vault: String, _ file: String) -> SecretError? {
     guard [.denied, .io].contains(error.code) else { return nil }
     let failure = error.reason.split(separator: ": ").last ?? ""

@@ -1,12 +1,12 @@
 package import CofferCore
 
-/// What a vault is compared with when it is opened. Bytes that are authentic may be those of an older copy.
+/// What a vault is compared with when it is opened. Without that, authentic bytes may be those of an older copy.
 package enum VaultComparison: String, Hashable, Sendable {
   /// The pins in ``VaultOptions/pins`` that apply to the vault.
   case pin
   /// What was recorded of the vault in ``VaultOptions/knownVaultsDirectory``.
   case record
-  /// Nothing: without a pin, this was the first use that a record shows.
+  /// Nothing: no pin applies, and no record shows an earlier use.
   case nothing
 }
 
@@ -15,7 +15,7 @@ package struct UnconfirmedVault {
   package let pin: String
   /// Whether one of ``VaultOptions/pins`` was compared with it.
   package let isPinned: Bool
-  /// Why it is refused.
+  /// Why the vault is refused, or `nil` if it is not.
   package let refusal: SecretError?
   /// The error if a master key of the vault was seen at any path, and this one does not follow from it.
   package let keyRefusal: SecretError?

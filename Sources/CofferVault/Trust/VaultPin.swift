@@ -4,17 +4,17 @@ internal import CofferVaultFormat
 /// Names one vault under one master key, and a state that it must have reached: `coffer-pin-v1:`, then base64url.
 ///
 /// A pin is compared with a vault before anything of it is used. It protects only if it comes by another way than the
-/// vault itself: whoever replaces a vault replaces a pin beside it as well. It is no secret. `VaultFormat` specifies
+/// vault itself: whoever replaces a vault replaces a pin beside it as well. It is not secret. `VaultFormat` specifies
 /// it.
 struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   let vault: Bytes16
   private let masterCommitment: [UInt8]
-  /// The number of changes that the vault has at least; 0 for an *identity pin*, which accepts every state.
+  /// The smallest number of changes that the vault may have; 0 for an *identity pin*, which accepts every state.
   let sequence: Int
   private let digest: Bytes16
 
   private static let prefix = "coffer-pin-v1:"
-  /// The bytes before the checksum, those of the checksum, and the characters of both.
+  /// The numbers of bytes before the checksum and in it, and the number of characters of the text of both.
   private static let (length, checksumLength, textLength) = (72, 3, 100)
 
   /// The pin of the state that `vault` is in.

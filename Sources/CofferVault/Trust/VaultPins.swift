@@ -29,8 +29,8 @@ struct VaultPins {
     VaultPins(pins.filter { $0.path.map(paths.hasBytes) ?? true })
   }
 
-  /// Throws `.configuration` if pins of several vaults are given, and one of them for no path: it would accept its
-  /// vault in the place of another one.
+  /// Throws `.configuration` if pins of several vaults are given and one of them has no path: it would accept its vault
+  /// in the place of another one.
   func requireBound(for file: VaultFile) throws(SecretError) {
     guard Set(pins.map(\.pin.vault)).count > 1, pins.contains(where: { $0.path == nil }) else { return }
     let line = pins.map { path, pin in
@@ -60,8 +60,8 @@ struct VaultPins {
     }
   }
 
-  /// Whether the file of `vault` shows the state of every pin that names its master key: with `false`, it has moved
-  /// past one of them. Throws `.rolledBack` if one is not a state that the vault was in.
+  /// Whether the file of `vault` proves every pin that names its master key. `false`: a pinned state is older than what
+  /// the file still lists. Throws `.rolledBack` if the vault was never in a pinned state.
   func areShown(by vault: VaultSnapshot) throws(SecretError) -> Bool {
     var areShown = true
     for (_, pin) in pins where pin.names(vault.file) {

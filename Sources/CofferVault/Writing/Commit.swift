@@ -21,7 +21,7 @@ extension VaultSnapshot {
   }
 }
 
-/// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws `.tooLarge` if it
+/// Checks what is about to be written with `parse`, as a reader would, and returns its result. Throws `.tooLarge` if it
 /// fails: a number has reached a limit of the format.
 func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> R {
   do throws(SecretError) { return try parse() } catch {

@@ -15,8 +15,8 @@ extension VaultSnapshot {
     }
   }
 
-  /// Whether a rewrite is due before `transaction` is appended: the tail, which every reader reads without its values,
-  /// would be too long, or more than `threshold` bytes and more than the base.
+  /// Whether the vault must be rewritten before `transaction` is appended. Otherwise the tail without values, which
+  /// every reader reads, would be too long, or the whole tail longer than both `threshold` and the base.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
     transaction.tail.replayLength > Layout.replayTarget(baseEnd: state.baseEnd)
       || transaction.state.end - state.baseEnd > max(threshold, state.baseEnd - file.baseStart)
@@ -26,7 +26,8 @@ extension VaultSnapshot {
   /// versions beyond the history limit are dropped. Returns how that ended, and the state of the new file. If it
   /// throws, nothing was changed.
   ///
-  /// Nobody else changes the new file before `recording`, which is called with its state when it counts, has returned.
+  /// When the new file counts, calls `recording` with its state. Nobody else changes the file before `recording`
+  /// returns.
   func rewrite(
     _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment,
     recording: (CommitState) -> Void
@@ -43,7 +44,7 @@ extension VaultSnapshot {
     }
     // A version beyond the old limit does not come back under a new one.
     let now = environment.now()
-    // One change by a clock that is ahead drops no version for its age.
+    // One change by a clock that is ahead must not make versions too old.
     let time = try min(Timestamp.milliseconds(now), lastTime() ?? .max)
     let rules = [HistoryRule(base.settings.history, time: time), HistoryRule(changes.history, time: time)]
     let (recent, floor) = try changesBeforeRewrite()
@@ -103,7 +104,7 @@ extension VaultSnapshot {
     changes += tail.frames.map { Checkpoint(sequence: $0.head.sequence, tailTag: $0.tag) }
     let count = Layout.maximumRecentChanges / 2
     guard changes.count > count else { return (changes, base.recent.floor) }
-    // A merge lists two changes of one sequence. If one of them is dropped, the list is complete only above it.
+    // A merge lists two changes with the same sequence. If one of them is dropped, the list is complete only above it.
     let floor = changes[changes.count - count - 1].sequence + 1
     return (changes.filter { $0.sequence >= floor }, floor)
   }

@@ -15,8 +15,8 @@ final class VaultTransaction: SecretAccess {
   private var lastLookup: (identifier: SecretIdentifier, id: Bytes16)?
   /// For each changed secret, the index of its newest frame in ``tail``.
   private var newest: [Bytes16: Int] = [:]
-  /// The secrets that are erased, and the sequence up to which the commit keeps no record of each. It rewrites the file
-  /// if there are any.
+  /// For each erased secret, the sequence up to which the commit drops its records. If there are any, the commit
+  /// rewrites the file.
   private(set) var erased: [Bytes16: Int] = [:]
   /// The frames and values that are not in ``draft``.
   private var buffer: [UInt8] = []
@@ -24,7 +24,7 @@ final class VaultTransaction: SecretAccess {
   private var draft: (file: any MediumDraft, length: Int)?
   private var hasDrafts = true
 
-  /// The length of ``buffer`` in bytes from which the next change writes it to ``draft``: 1 MiB.
+  /// When ``buffer`` has this many bytes, the next change writes it to ``draft``: 1 MiB.
   private static let bufferLength = 1 << 20
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
@@ -33,8 +33,8 @@ final class VaultTransaction: SecretAccess {
 
   var isEmpty: Bool { newest.isEmpty && erased.isEmpty }
 
-  /// What observers are told after the commit: which secrets have changed, or that any may have if a stream cannot keep
-  /// all their names.
+  /// What observers are told after the commit: which secrets have changed, or, if a stream cannot keep all their names,
+  /// that any secret may have changed.
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
     let identifiers = try newest.values.map { index throws(SecretError) in
@@ -43,7 +43,7 @@ final class VaultTransaction: SecretAccess {
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 
-  /// Returns the lookup id of a secret. The steps of one change ask for the same one.
+  /// Returns the lookup id of a secret. Keeps the last one, because the steps of one change ask for the same.
   private func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
     if let lastLookup, lastLookup.identifier == identifier { return lastLookup.id }
     let id = vault.lookupID(identifier)
@@ -65,7 +65,7 @@ final class VaultTransaction: SecretAccess {
     try newestRecord(identifier).flatMap { $0.isRemoval ? nil : $0 }
   }
 
-  /// Returns those of `records`, which are of the secret with the lookup id `id`, that are not erased.
+  /// Returns those of `records` that are not erased. All are of the secret with the lookup id `id`.
   func withoutErased(_ records: [BlockEntry], _ id: Bytes16) -> [BlockEntry] {
     guard let end = erased[id] else { return records }
     return records.filter { $0.record.sequence > end }
@@ -93,8 +93,8 @@ final class VaultTransaction: SecretAccess {
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
-    // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or
-    // has another name.
+    // If one of these calls fails, the change is not made. The first throws if an earlier version of the secret is
+    // damaged or has another name.
     if newest[record.id] == nil { _ = try vault.records(record.identifier(), id: record.id) }
     if buffer.count >= Self.bufferLength, hasDrafts { try writeBuffer() }
     let (plaintext, keys) = (record.frame, vault.keys)
@@ -122,7 +122,7 @@ final class VaultTransaction: SecretAccess {
     do throws(SecretError) {
       if draft == nil { draft = (try vault.file.storage.draft(.appendix), 0) }
     } catch {
-      // The vault may be a file in a directory in which nothing can be made. Then the changes stay in memory.
+      // No file can be made in the vault's directory, or not now, so the changes stay in memory.
       hasDrafts = false
       return
     }
@@ -131,7 +131,7 @@ final class VaultTransaction: SecretAccess {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// The changes as what is added to the file. `slots` are the commit slots that name ``state``.
+  /// The changes as an appendix to the file. `slots` are the commit slots that name ``state``.
   func appendix(slots: [(offset: Int, page: [UInt8])]) -> Appendix {
     Appendix(offset: vault.state.end, draft: draft, bytes: buffer, slots: slots)
   }
