@@ -39,7 +39,7 @@ package enum Layout {
   package static let rootPrefixLength = 84
   /// The entry of a block or a node in the part of the index above it.
   package static let indexEntryLength = 56
-  /// A writer gives the index a second level above this number of blocks, with as many in each of its nodes.
+  /// A writer gives the index a second level above this number of blocks, whose nodes list at most this many each.
   package static let nodeTarget = 256
   /// The entry of an item in the directory of its block.
   package static let directoryEntryLength = 28

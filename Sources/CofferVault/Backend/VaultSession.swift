@@ -103,7 +103,7 @@ final class VaultSession {
     return try VaultFile(opened)
   }
 
-  /// Whether records are about the vault at its place: see ``VaultBackend/isKnown()``.
+  /// Whether there are records of the vault at its place: see ``VaultBackend/isKnown()``.
   func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
 
   /// Closes the file. The next use opens it again.
@@ -131,19 +131,19 @@ final class VaultSession {
     return keys.keys
   }
 
-  /// Records what readers have accepted.
+  /// Records the state that readers have accepted.
   func settle() {
     if let snapshot = shared.current { knownVaults.recordRead(snapshot, isUrgent: false) }
   }
 
-  /// Releases the file and the keys. What was accepted of the vault is remembered.
+  /// Releases the file and the keys. The accepted state of the vault is remembered.
   func closeAndForgetKeys() {
     if shared.current != nil {
       // The readers may have accepted a later state than the recorded one.
       do throws(SecretError) {
         knownVaults.recordRead(try current(.never), isUrgent: true)
       } catch {
-        // What was accepted before is recorded, except perhaps for the last second.
+        // The state that was accepted before is recorded, except perhaps for changes of the last second.
       }
     }
     close()

@@ -104,8 +104,8 @@ package struct CredentialChain: Sendable {
     }
   }
 
-  /// Returns the slot that `credential` opens or is the recipient of, or `nil` if there is none within its budget. The
-  /// slot `exception` is not tried.
+  /// Returns the slot that `credential` opens or whose recipient it is, or `nil` if there is none within its budget.
+  /// The slot `exception` is not tried.
   func slot(
     openedBy credential: VaultCredential, of file: VaultFile, except exception: KeySlot?
   ) throws(SecretError) -> KeySlot? {

@@ -2,7 +2,7 @@ internal import CofferCore
 internal import CofferSystem
 internal import Glibc
 
-/// A vault's file on this machine, open. Thread-safe.
+/// An open vault file on this machine. Thread-safe.
 final class LocalFile: MediumFile {
   private let location: StorageLocation
   private let storage: StorageFile
@@ -23,7 +23,7 @@ final class LocalFile: MediumFile {
     (self.storage, self.location, self.facts, self.environment) = (storage, location, facts, environment)
     let status = facts.now.status
     isWritable = isOpenForWriting && status.owner == environment.user
-    // From the root on, because the working directory may change.
+    // Absolute, because the working directory may change.
     let fullPath = LocalMedium.absolute(location.path)
     var names = [fullPath]
     for name in [location.linkPath, location.resolvedPath] where !names.hasBytes(of: name) {
@@ -219,7 +219,7 @@ final class LocalDraft: MediumDraft {
     hasTemporaryName = false
     do throws(SecretError) { try location.synchronize() } catch {
       if former != nil { return .unconfirmed(error) }
-      // No caller knows of the new vault yet.
+      // No caller knows of the new vault yet, so it is removed.
       location.remove()
       throw error
     }

@@ -54,7 +54,7 @@ package final class LocalMedium: VaultMedium {
 
   package func isSamePlace(as other: any VaultMedium) -> Bool { Path.isSameFile(path, other.path) }
 
-  /// The path from the root on, without empty and `.` components. Links are not resolved.
+  /// The absolute path, without empty and `.` components. Links are not resolved.
   static func absolute(_ path: String) -> String {
     let full: String
     do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }

@@ -26,10 +26,10 @@ final class MediumWatcher: Sendable {
 
   /// If `isWanted` returns `true`, begins to call `look` after each change and each period; otherwise ends these calls.
   ///
-  /// `sawEvent` is `true` after an event of the file. Looks do not overlap. Watching has begun or ended when this
+  /// `sawEvent` is `true` after an event of the file. Calls do not overlap. Watching has begun or ended when this
   /// returns.
   func adjust(isWanted: () -> Bool, look: @escaping @Sendable (_ sawEvent: Bool) -> Void) {
-    // Outside the lock, because releasing a watch can release what its handler has captured.
+    // Released outside the lock, because releasing a watch can release what its handler has captured.
     let released = state.withLock { state -> [(any Sendable)?] in
       let isWanted = isWanted()
       if isWanted == state.isStarted { return [] }

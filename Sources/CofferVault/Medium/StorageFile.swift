@@ -145,7 +145,7 @@ struct StorageLocation: Sendable {
     }
   }
 
-  /// Removes what interrupted processes of `user` left of new files.
+  /// Removes the unfinished new files that interrupted processes of `user` left.
   func removeAbandoned(of user: UInt32) {
     NewFile.removeAbandoned(for: location.name, in: location.directory, user: user)
   }

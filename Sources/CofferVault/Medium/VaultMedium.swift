@@ -15,7 +15,7 @@ package protocol VaultMedium: AnyObject, Sendable {
   /// if nothing can be written there.
   func newFile() throws(SecretError) -> any MediumDraft
 
-  /// Throws as ``newFile()`` does if the place is taken or does not exist, and writes nothing.
+  /// Writes nothing. Throws like ``newFile()`` if the place is taken or does not exist.
   func requireVacant() throws(SecretError)
 
   /// Calls `onChange` after each change of the file, until the result is released. `onChange` must not block. Throws
@@ -26,11 +26,11 @@ package protocol VaultMedium: AnyObject, Sendable {
   func isSamePlace(as other: any VaultMedium) -> Bool
 }
 
-/// The file of a vault, open. It stays the same file when another one takes its place. Thread-safe.
+/// An open vault file. It stays the same file when another one takes its place. Thread-safe.
 package protocol MediumFile: AnyObject, Sendable {
   /// The place as the user named it.
   var path: String { get }
-  /// Every name of the place, for records: first ``path`` from the root on, then the path with its links resolved.
+  /// Every name of the place, for records: first the absolute ``path``, then the path with its links resolved.
   var names: [String] { get }
 
   /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them, and `.io`.
@@ -49,8 +49,8 @@ package protocol MediumFile: AnyObject, Sendable {
   var isWritable: Bool { get }
   /// Whether other users may read the file.
   var isReadableByOthers: Bool { get }
-  /// Throws `.denied` unless this user may change the file and nobody else may change it, or read it without
-  /// `allowingReaders`. Prepares the change as far as that needs no lock.
+  /// Throws `.denied` unless this user may change the file and nobody else may. Without `allowingReaders`, nobody else
+  /// may read it either. Prepares the change as far as that needs no lock.
   func prepareForChange(allowingReaders: Bool) throws(SecretError)
 
   // MARK: Locks

@@ -57,8 +57,8 @@ package struct Tail: Sendable {
     replayLength += frame.replayLength
   }
 
-  /// Reads the frames of `vault` from `offset` to the end of `state`. `previous` is the state before, whose base this
-  /// tail follows. Throws `.tampered`.
+  /// Reads the frames of `vault` from `offset` to the end of `state`. `previous` is the state before the frame at
+  /// `offset`. Throws `.tampered`.
   mutating func read(
     _ vault: VaultFile, _ keys: DerivedKeys, to state: CommitState, from offset: Int,
     after previous: Checkpoint

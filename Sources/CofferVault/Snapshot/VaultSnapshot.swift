@@ -302,10 +302,10 @@ package final class VaultSnapshot: Sendable {
     return items.sorted { $0.identifier < $1.identifier }
   }
 
-  /// Returns an item of this vault with its value. An error is about its identifier.
+  /// Returns an item of this vault with its value. An error names its identifier.
   func secret(_ entry: BlockEntry) throws(SecretError) -> Secret { try secret(entry, by: sealedValue) }
 
-  /// Returns an item of this vault with its value, which `read` reads. An error is about its identifier.
+  /// Returns an item of this vault with its value, which `read` reads. An error names its identifier.
   func secret(
     _ entry: BlockEntry, by read: (BlockEntry) throws(SecretError) -> [UInt8]
   ) throws(SecretError) -> Secret {
@@ -319,7 +319,7 @@ package final class VaultSnapshot: Sendable {
     try file.storage.read(item.record.valueLength, at: item.valueOffset)
   }
 
-  /// Returns the value of an item of this vault. An error is about `identifier`.
+  /// Returns the value of an item of this vault. An error names `identifier`.
   package func value(
     of item: BlockEntry, for identifier: SecretIdentifier
   ) throws(SecretError) -> SecretBytes {

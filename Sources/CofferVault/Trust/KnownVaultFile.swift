@@ -27,7 +27,7 @@ struct KnownVaultFile {
   let location: StorageLocation
   private let environment: VaultEnvironment
 
-  /// How long a process tries to lock a record that another one may be changing, and the pause in between.
+  /// How long a process tries to lock a record that another one may be changing, and the pause between two attempts.
   private static let (lockTime, lockPause) = (Duration.milliseconds(100), Duration.milliseconds(5))
   /// The largest file in bytes: two slots, and a text with its length.
   private static let maximumSize = 2 * KnownVaultRecord.slotLength + 2 + Int(UInt16.max)
@@ -40,7 +40,7 @@ struct KnownVaultFile {
     location = StorageLocation(named: subject.fileName, beside: directory, path: path)
   }
 
-  /// The text at the end of a new file: the path, or for a vault the text of the subject and the path of the seen key.
+  /// The text at the end of a new file: the path; for a vault, the subject's text before it.
   private var ending: String { subject.isVault ? subject.text + path : path }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is damaged.
@@ -62,7 +62,7 @@ struct KnownVaultFile {
     return try slots(of: opened)
   }
 
-  /// The record's file, open.
+  /// The open file of the record.
   struct Opened {
     fileprivate let file: StorageFile
     fileprivate let status: FileStatus

@@ -2,7 +2,7 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 /// Refuses a vault in three cases: it is not the one that was seen at its path, it is not a later state of that one, or
-/// its master key is not the one that was seen of this vault at any path.
+/// its master key does not follow from the one that was seen of this vault at any path.
 ///
 /// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths
 /// of the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with
@@ -61,7 +61,8 @@ struct KnownVaults {
     }
   }
 
-  /// Whether records are about the vault of `file` at its path, or only at other paths: see ``VaultBackend/isKnown()``.
+  /// Whether there are records of the vault of `file` at its path, or only at other paths: see
+  /// ``VaultBackend/isKnown()``.
   mutating func isKnown(_ file: VaultFile) -> Bool? {
     do throws(SecretError) { try locate(file) } catch { return nil }
     func isRecorded(_ record: KnownVaultFile?) -> Bool {
@@ -90,7 +91,7 @@ struct KnownVaults {
       if let found { try check(opened, against: found, in: pathRecord) }
       known.append(found)
     }
-    // All must say so: a link must not lead from another path to one that counts by itself.
+    // Every record must say so: a link must not lead from another path to one that counts by itself.
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
@@ -213,7 +214,7 @@ struct KnownVaults {
 
   mutating func unlockRecords() { locked = [:] }
 
-  /// Records the state of `opened`, unless it is recorded. If nothing is urgent, this happens at most once in
+  /// Records the state of `opened`, unless it is recorded already. If not `isUrgent`, this happens at most once in
   /// ``recordingPeriod``.
   mutating func recordRead(_ opened: VaultSnapshot, isUrgent: Bool) {
     let accepted = shared.accepted?.record

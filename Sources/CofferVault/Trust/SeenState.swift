@@ -3,11 +3,11 @@ internal import CofferVaultFormat
 /// A state of the vault that was seen, and that a later file is compared with.
 struct SeenState: Sendable {
   let record: KnownVaultRecord
-  /// The bytes that the MAC is of.
+  /// The bytes that the MAC covers.
   let message: [UInt8]
   let mac: [UInt8]
 
-  /// The state in the file of a record that ends with `text`.
+  /// The state in a record whose file ends with `text`.
   init(_ record: KnownVaultRecord, text: String, mac: [UInt8]) {
     (self.record, self.mac) = (record, mac)
     message = HashedMessage.knownVault(text: text, fields: record.fields)

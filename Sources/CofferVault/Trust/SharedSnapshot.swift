@@ -12,7 +12,7 @@ final class SharedSnapshot: Sendable {
     var snapshot: VaultSnapshot?
     /// The newest state that was accepted. It stays when the file is closed, so that an older one is refused.
     var accepted: SeenState?
-    /// The changes that observers were not told of yet.
+    /// The changes that observers have not been told of yet.
     var changes: [SecretChange] = []
     /// Whether another program's change was accepted that may not be in the records of known vaults.
     var mayBeUnrecorded = false

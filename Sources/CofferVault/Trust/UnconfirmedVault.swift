@@ -1,6 +1,6 @@
 package import CofferCore
 
-/// What a vault is compared with when it is opened. Without that, authentic bytes may be those of an older copy.
+/// What a vault is compared with when it is opened. Authentic bytes alone may be those of an older copy.
 package enum VaultComparison: String, Hashable, Sendable {
   /// The pins in ``VaultOptions/pins`` that apply to the vault.
   case pin

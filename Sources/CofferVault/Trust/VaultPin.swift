@@ -4,8 +4,8 @@ internal import CofferVaultFormat
 /// Names one vault under one master key, and a state that it must have reached: `coffer-pin-v1:`, then base64url.
 ///
 /// A pin is compared with a vault before anything of it is used. It protects only if it comes by another way than the
-/// vault itself: whoever replaces a vault replaces a pin beside it as well. It is not secret. `VaultFormat` specifies
-/// it.
+/// vault itself: whoever replaces a vault replaces a pin beside it as well. A pin is not secret. `VaultFormat`
+/// specifies it.
 struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   let vault: Bytes16
   private let masterCommitment: [UInt8]
@@ -14,7 +14,7 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   private let digest: Bytes16
 
   private static let prefix = "coffer-pin-v1:"
-  /// The numbers of bytes before the checksum and in it, and the number of characters of the text of both.
+  /// The number of bytes before the checksum, of bytes in the checksum, and of characters in the text of both.
   private static let (length, checksumLength, textLength) = (72, 3, 100)
 
   /// The pin of the state that `vault` is in.

@@ -122,7 +122,7 @@ final class VaultTransaction: SecretAccess {
     do throws(SecretError) {
       if draft == nil { draft = (try vault.file.storage.draft(.appendix), 0) }
     } catch {
-      // No file can be made in the vault's directory, or not now, so the changes stay in memory.
+      // Perhaps no file can be made in the vault's directory. The changes then stay in memory.
       hasDrafts = false
       return
     }
