@@ -220,7 +220,8 @@ extension BaseIndex.Settings {
   }
 }
 
-/// Somebody who can open the vault with an identity, or could. A merge and `key list` need this for removed people.
+/// Somebody who can open the vault with an identity, or once could. A merge and `key list` need this for removed
+/// people.
 package struct Member: Sendable {
   package let slot: Bytes16
   /// The 32 bytes of the hash of the slot's type and the recipient.

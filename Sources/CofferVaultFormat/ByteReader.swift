@@ -10,7 +10,7 @@ package struct ByteReader {
   private let end: Int
   private let part: String
 
-  /// Reads `bytes` from `start` to `end`. `part` is its name in error messages.
+  /// Reads `bytes` from `start` to `end`. `part` is the name of these bytes in error messages.
   package init(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil, part: String) {
     self.bytes = bytes
     position = start

@@ -12,7 +12,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
     case key = 2
   }
   package var policy: Policy
-  /// Whether only the record of the path counts for this vault, for example a backup. Its key means nothing elsewhere.
+  /// Whether only the record of the path counts for this vault, for example a backup. Its key says nothing elsewhere.
   package var isDetached: Bool
   package var vault: Bytes16
   /// The master key commitment of the vault's header.

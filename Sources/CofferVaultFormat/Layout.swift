@@ -39,7 +39,7 @@ package enum Layout {
   package static let rootPrefixLength = 84
   /// The entry of a block or a node in the part of the index above it.
   package static let indexEntryLength = 56
-  /// A writer gives the index a second level above this number of blocks, whose nodes list at most this many each.
+  /// With more blocks than this, a writer gives the index a second level: nodes that list at most this many each.
   package static let nodeTarget = 256
   /// The entry of an item in the directory of its block.
   package static let directoryEntryLength = 28
@@ -52,7 +52,7 @@ package enum Layout {
   /// The longest tail that a reader accepts, values not counted: 1 MiB.
   package static let maximumReplayLength = 1 << 20
   /// The length of the tail, values not counted, above which a writer rewrites a file whose base ends at `baseEnd`. It
-  /// weighs the tail, which every process reads that opens the vault, against the base, which a rewrite writes.
+  /// weighs the tail, which every process that opens the vault reads, against the base, which a rewrite writes.
   package static func replayTarget(baseEnd: Int) -> Int {
     max(32_768, min(baseEnd / 128, maximumReplayLength))
   }

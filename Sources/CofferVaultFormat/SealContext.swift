@@ -87,17 +87,19 @@ package enum HashedMessage {
   /// The associated data of a wrapped master key.
   package static func wrappedKey(vault: Bytes16, slotHeader: [UInt8]) -> [UInt8] { encode(vault, slotHeader) }
 
-  /// The hash is the lookup id of a secret. The lengths make sure that no two names have the same message.
+  /// The message whose hash is the lookup id of a secret. The lengths make sure that no two names have the same
+  /// message.
   package static func lookupID(_ identifier: SecretIdentifier) -> [UInt8] {
     encode(
       UInt32(identifier.service.utf8.count), identifier.service, UInt32(identifier.account.utf8.count),
       identifier.account)
   }
 
-  /// The hash is the digest of a pin. `fields` are those before the digest.
+  /// The message whose hash is the digest of a pin. `fields` are those before the digest.
   package static func pin(fields: [UInt8], tag: Bytes16) -> [UInt8] { encode("coffer-pin", fields, tag) }
 
-  /// The hash is the MAC of a known-vault record whose file ends with `text`. `fields` are those of the record.
+  /// The message whose hash is the MAC of a known-vault record. `text` is the end of its file. `fields` are those of
+  /// the record.
   package static func knownVault(text: String, fields: [UInt8]) -> [UInt8] {
     encode("coffer-known-vault", UInt32(text.utf8.count), text, fields)
   }

@@ -15,8 +15,8 @@ extension VaultSnapshot {
     }
   }
 
-  /// Whether the vault must be rewritten before `transaction` is appended. Otherwise the tail without values, which
-  /// every reader reads, would be too long, or the whole tail longer than both `threshold` and the base.
+  /// Whether a rewrite is due before `transaction` is appended: otherwise the tail without values, which every reader
+  /// reads, would be too long, or the whole tail longer than both `threshold` and the base.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
     transaction.tail.replayLength > Layout.replayTarget(baseEnd: state.baseEnd)
       || transaction.state.end - state.baseEnd > max(threshold, state.baseEnd - file.baseStart)
