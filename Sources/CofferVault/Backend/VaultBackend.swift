@@ -244,7 +244,7 @@ public final class VaultBackend: SecretBackend {
   /// Returns the pin of the vault's state: see ``VaultOptions/pins``. Throws an error of the vault.
   public func pin() throws(SecretError) -> String { try read { vault in VaultPin(vault).description } }
 
-  /// Returns the number of the last change. A version that is stored later has a higher number. Throws an error of the
+  /// Returns the number of the last change. A version that is stored later has a higher one. Throws an error of the
   /// vault.
   package func lastChange() throws(SecretError) -> Int { try read { vault in vault.state.sequence } }
 

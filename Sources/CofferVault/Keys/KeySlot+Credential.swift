@@ -174,7 +174,7 @@ extension KeySlot {
   }
 
   /// Returns the slot with the master key of `keys`. `key` is the slot's key, which the slot of a recipient does not
-  /// need. Returns `nil` if another slot has no `key`. Throws `.unsupported` for a hybrid recipient if libsodium is too
+  /// need. Returns `nil` if another slot has none. Throws `.unsupported` for a hybrid recipient if libsodium is too
   /// old.
   func rewrapped(
     _ key: SlotKey?, for keys: DerivedKeys, vault: Bytes16, _ environment: VaultEnvironment

@@ -26,8 +26,7 @@ extension VaultSnapshot {
   /// versions beyond the history limit are dropped. Returns how that ended, and the state of the new file. If it
   /// throws, nothing was changed.
   ///
-  /// When the new file counts, calls `recording` with its state. Nobody else changes the file before `recording`
-  /// returns.
+  /// When the new file counts, calls `recording` with its state. Until it returns, nobody else changes the file.
   func rewrite(
     _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment,
     recording: (CommitState) -> Void
