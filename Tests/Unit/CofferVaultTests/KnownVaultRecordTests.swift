@@ -37,6 +37,17 @@ import Testing
     try write(bytes, to: record)
   }
 
+  /// Another program may remove the records at any time.
+  @Test func aNewMasterKeyThatHasNoRecordIsReported() throws {
+    let backend = fresh()
+    try backend.set("a", [1])
+    for name in try FileManager.default.contentsOfDirectory(atPath: states.path) {
+      try FileManager.default.removeItem(atPath: states.file(name))
+    }
+    try backend.rekey()
+    #expect(try backend.lastNotices()?.contains(.unrecorded) == true)
+  }
+
   @Test func aDamagedRecordIsReportedAndAPersonDecides() throws {
     try fresh().set("a", [1])
     try damage([70, 512 + 70])
