@@ -9,9 +9,13 @@ extension VaultSession {
     exclusive: Bool, of candidate: () throws(SecretError) -> VaultFile,
     _ body: (VaultFile) throws(SecretError) -> R?
   ) throws(SecretError) -> R {
-    let deadline = environment.uptime() + lockTimeout
+    var end: Duration?
     while true {
+      if end != nil { environment.sleep(.milliseconds(5)) }
       let file = try candidate()
+      // Not earlier: a person may have typed a passphrase until now.
+      let deadline = end ?? environment.uptime() + lockTimeout
+      end = deadline
       try acquireLock(of: file.storage, exclusive: exclusive, until: deadline)
       defer {
         do throws(SecretError) { try file.storage.unlock() } catch {
@@ -25,7 +29,6 @@ extension VaultSession {
           .timedOut, "Other programs changed the vault at \(path) again and again for \(lockTimeout).",
           advice: "Try again.")
       }
-      environment.sleep(.milliseconds(5))
     }
   }
 

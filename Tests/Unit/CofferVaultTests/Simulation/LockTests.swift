@@ -64,6 +64,25 @@ import Testing
     #expect(try open(environment()).verify().unacknowledgedBytes == 0)
   }
 
+  /// Whoever types a passphrase for longer than the timeout still waits for the lock as long.
+  @Test func theWaitForTheLockBeginsAfterThePrompt() throws {
+    let (held, clock) = (Held(), Clock())
+    held.file = try locked()
+    let environment = VaultEnvironment(
+      fileSystem: disk, user: 0, uptime: { clock.uptime },
+      sleep: { _ in
+        do { try held.file?.unlock() } catch { Issue.record(error) }
+      })
+    let slow = VaultCredentialSource("a slow person") { _ throws(SecretError) in
+      clock.uptime += .seconds(60)
+      return FixedCredential.key.credential
+    }
+    let backend = VaultBackend(
+      path: "vault", credentials: [slow], options: .impatient(.seconds(1)), environment: environment)
+    try backend.set("a", [2])
+    #expect(try backend.get("a") == [2])
+  }
+
   /// A file that replaced the vault while a writer waited has its own lock.
   @Test func theLockOfAReplacedFileDoesNotCount() throws {
     let (first, second) = (Held(), Held())
