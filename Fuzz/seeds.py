@@ -69,7 +69,7 @@ def seeds():
 
 def written_by_hand():
     yield "sealed-vault", b""
-    fields = b"\x00\x00"
+    fields = bytes(4)
     record = frame(1, b"\x01\x00s\x01\x00%d", fields)
     remove = frame(2, b"\x01\x00s\x01\x000", fields)
     names = [record.replace(b"%d", b"%d" % digit) for digit in range(8)]
@@ -83,8 +83,8 @@ def written_by_hand():
     yield "sealed-vault", versions + part(END_OF_BLOCK) + part(PUT, b"\x01c" + names[0])
     yield "sealed-vault", part(LINEAGE, bytes(64)) + versions
     # The second put wins over the first in a merge; the third keeps nothing.
-    lost = names[0][:-2] + b"\x0c\x00\x04\x00\x08\x00" + struct.pack("<Q", 3)
-    nothing = names[0][:-2] + b"\x04\x00\x05\x00\x00\x00"
+    lost = names[0][:-4] + p.encode_fields([(p.CONFLICT, struct.pack("<Q", 3))])
+    nothing = names[0][:-4] + p.encode_fields([(p.KEEPS_NOTHING, b"")])
     merged = part(ITEM, b"\x01a" + lost) + part(ITEM, b"\x01b" + names[0])
     for code in (0, 4, 5, 8, 9, 11):
         yield "sealed-vault", part(OPERATIONS, bytes([code])) + merged
@@ -102,9 +102,12 @@ def written_by_hand():
     ):
         yield "sealed-vault", more + part(OPERATIONS, b"\x00\x05") + versions
     yield "sealed-vault", part(RAW_ITEM, b"\x01a" + b"i" * 16 + b"\x01" + bytes(7) + names[0][24:])
-    yield "sealed-vault", part(PUT, b"\x01a" + record[:-2] + b"\x05\x00\x07\x00\x01\x00x")
+    for unknown in (0x7, 0x2007, 0x4007):
+        field = names[0][:-4] + p.encode_fields([(unknown, b"x")])
+        yield "sealed-vault", part(PUT, b"\x01a" + record[:-4] + p.encode_fields([(unknown, b"x")]))
+        yield "sealed-vault", part(OPERATIONS, b"\x00\x04") + part(ITEM, b"\x01a" + field) + part(ROOT_FIELD, struct.pack("<HH", unknown, 3))
     for kind, body in [
-        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x56\x00\x07\x80"),
+        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x58\x00\x07\x80"),
         (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])),
         (PADDED_VALUE, b"\x80" + bytes(31)),
     ]:

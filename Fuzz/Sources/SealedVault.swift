@@ -192,10 +192,9 @@ struct SealedVault {
     guard body.count >= 4 else { return }
     let (type, count) = (UInt16(truncatingIfNeeded: u32(body, 0)), Int(u32(body, 0) >> 16))
     let start = Layout.rootPrefixLength
-    let length = Int(index[start]) | Int(index[start + 1]) << 8
-    guard length + 4 + count <= 65_535 else { return }
-    index.insert(contentsOf: encode(type, UInt16(count), zeros(count)), at: start + 2 + length)
-    index.replaceSubrange(start..<start + 2, with: encode(UInt16(length + 4 + count)))
+    let length = Int(u32(index[start...], 0))
+    index.insert(contentsOf: encode(type, UInt32(count), zeros(count)), at: start + 4 + length)
+    index.replaceSubrange(start..<start + 4, with: encode(UInt32(length + 6 + count)))
   }
 
   private static func edit(_ bytes: inout [UInt8], _ body: ArraySlice<UInt8>) {

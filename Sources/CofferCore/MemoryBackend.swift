@@ -88,7 +88,7 @@ public final class MemoryBackend: SecretBackend {
   /// Returns the versions of a secret within the history limit, newest first, without values. Throws `.conflict` or
   /// `.timedOut`.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try read { state throws(SecretError) in try SecretVersion.list(state.history(identifier, now: now())) }
+    try read { state in SecretVersion.list(state.history(identifier, now: now())) }
   }
 
   /// Returns one version with its value, or `nil` if there is no such version within the history limit. Throws

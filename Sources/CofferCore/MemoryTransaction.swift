@@ -10,7 +10,7 @@ struct MemoryState {
     let content: Secret?
     let keepsNothing: Bool
 
-    func metadata() -> SecretMetadata { content?.metadata ?? SecretMetadata() }
+    var metadata: SecretMetadata { content?.metadata ?? SecretMetadata() }
     var isRemoval: Bool { content == nil }
     var time: Int64 { Timestamp.milliseconds(date) }
   }
@@ -119,7 +119,7 @@ final class MemoryTransaction: SecretAccess {
   }
 
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try SecretVersion.list(state.history(identifier, now: now))
+    SecretVersion.list(state.history(identifier, now: now))
   }
 
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {

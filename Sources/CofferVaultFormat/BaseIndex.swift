@@ -41,7 +41,8 @@ package struct BaseIndex: Sendable {
     package var history: HistoryLimit
     /// The sealed keys by which former master keys are recognised, or `nil` if the vault has had only one.
     package var lineage: [UInt8]?
-    package var members: [Member] = []
+    /// The key slots that were removed, the latest last.
+    package fileprivate(set) var formerSlots: [FormerKeySlot] = []
     /// Fields that this version does not know.
     fileprivate var others: [TaggedField] = []
 
@@ -53,7 +54,7 @@ package struct BaseIndex: Sendable {
   private enum FieldType {
     static let history: UInt16 = 1
     static let lineage: UInt16 = 2
-    static let members: UInt16 = 3
+    static let formerSlots: UInt16 = 3
   }
 
   /// The sequence of the rewrite that wrote the base.
@@ -90,7 +91,7 @@ package struct BaseIndex: Sendable {
       (recent.length == 0) == (recent.floor == sequence), recent.length > 0 || recent.tag == .zero
     else { throw reader.failure("contradicts itself") }
     hasNodes = height == 1
-    settings = try Self.settings(&reader, lookupKey: lookupKey)
+    settings = try Self.settings(&reader, lookupKey: lookupKey, sequence: sequence)
     let end = rootOffset - recent.length
     entries = try Self.entries(&reader, count: count, from: start, to: end)
     guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end,
@@ -135,10 +136,10 @@ package struct BaseIndex: Sendable {
   }
 
   private static func settings(
-    _ reader: inout ByteReader, lookupKey: [UInt8]
+    _ reader: inout ByteReader, lookupKey: [UInt8], sequence: Int
   ) throws(SecretError) -> Settings {
     var settings = Settings(lookupKey: lookupKey, history: .none)
-    settings.others = try reader.taggedFields(FieldType.history...FieldType.members) {
+    settings.others = try reader.taggedFields(FieldType.history...FieldType.formerSlots) {
       type, field throws(SecretError) in
       switch type {
       case FieldType.history:
@@ -155,7 +156,16 @@ package struct BaseIndex: Sendable {
         }
         settings.lineage = lineage
       default:
-        repeat { settings.members.append(try Member(parsing: &field)) } while !field.isAtEnd
+        repeat {
+          let slot = try FormerKeySlot(parsing: &field)
+          guard slot.sequence >= settings.formerSlots.last?.sequence ?? 1, slot.sequence <= sequence else {
+            throw field.failure("has former key slots out of order")
+          }
+          settings.formerSlots.append(slot)
+        } while !field.isAtEnd
+        guard settings.formerSlots.count <= Layout.maximumFormerKeySlots else {
+          throw field.failure("has too many former key slots")
+        }
       }
     }
     return settings
@@ -166,12 +176,13 @@ package struct BaseIndex: Sendable {
       TaggedField(FieldType.history, encode(UInt16(settings.history.versions), UInt16(settings.history.days)))
     ]
     if let lineage = settings.lineage { fields.append(TaggedField(FieldType.lineage, lineage)) }
-    if !settings.members.isEmpty {
-      fields.append(TaggedField(FieldType.members, settings.members.flatMap(\.bytes)))
+    if !settings.formerSlots.isEmpty {
+      fields.append(TaggedField(FieldType.formerSlots, settings.formerSlots.flatMap(\.bytes)))
     }
+    fields += settings.others.filter { !$0.isLeftOut }
     let prefix = encode(
       sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
-      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), zeros(3), sized(fields + settings.others))
+      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), zeros(3), sized(fields))
     return prefix + Self.bytes(of: entries)
   }
 
@@ -195,69 +206,63 @@ extension [BaseIndex.Entry] {
 }
 
 extension BaseIndex.Settings {
-  /// The maximum size of ``members`` in bytes. Above it, the members who were removed first are dropped.
-  private static let maximumMembers = 32_768
-
-  /// Notes who joins and who is removed by a rewrite that gives the header `slots`.
-  package mutating func noteMembers(of slots: [KeySlot], at moment: Member.Moment) {
-    for index in members.indices where members[index].removed == nil {
-      if !slots.contains(where: { $0.id == members[index].slot }) { members[index].removed = moment }
+  /// Lists the slots of `old` that are not in `new`, as removed by the rewrite `sequence` at `time`. Throws `.tooLarge`
+  /// if a trace would have to be forgotten.
+  package mutating func noteRemoved(
+    from old: [KeySlot], to new: [KeySlot], isRekey: Bool, sequence: Int, time: Int64
+  ) throws(SecretError) {
+    if isRekey { for index in formerSlots.indices { formerSlots[index].isTrace = false } }
+    for slot in old where slot.isKnown && !new.contains(where: { $0.id == slot.id }) {
+      formerSlots.append(FormerKeySlot(slot, isTrace: !isRekey, sequence: sequence, time: time))
     }
-    for slot in slots {
-      guard let recipient = slot.parameters?.recipient,
-        !members.contains(where: { $0.slot == slot.id && $0.removed == nil })
-      else { continue }
-      let message = Array(slot.bytes.prefix(1) + recipient)
-      members.append(
-        Member(
-          slot: slot.id, recipient: BLAKE2b.hash(message.span, count: 32), joined: moment, label: slot.label))
-    }
-    while members.reduce(0, { $0 + $1.bytes.count }) > Self.maximumMembers,
-      let first = members.firstIndex(where: { $0.removed != nil })
-    {
-      members.remove(at: first)
+    while formerSlots.count > Layout.maximumFormerKeySlots {
+      guard let first = formerSlots.firstIndex(where: { !$0.isTrace }) else {
+        throw SecretError(
+          .tooLarge,
+          "\(Layout.maximumFormerKeySlots) key slots were removed while the master key stayed the same, and no more can be.",
+          advice: "Change the master key first. Nothing was changed.")
+      }
+      formerSlots.remove(at: first)
     }
   }
 }
 
-/// Somebody who can open the vault with an identity, or once could. A merge and `key list` need this for removed
-/// people.
-package struct Member: Sendable {
-  package let slot: Bytes16
-  /// The 32 bytes of the hash of the slot's type and the recipient.
+/// A key slot that was removed.
+package struct FormerKeySlot: Sendable {
+  package let id: Bytes16
+  package let type: UInt8
+  /// Whether the master key has stayed the same since. A merge needs this: a copy under the same master key may have
+  /// the slot still.
+  package fileprivate(set) var isTrace: Bool
+  /// The first 32 bytes of the recipient; zeros if the slot had none.
   package let recipient: [UInt8]
-  package let joined: Moment
-  /// `nil` if the member was not removed.
-  package var removed: Moment?
+  /// When the slot was made and removed, in milliseconds since 1970.
+  package let created, removed: Int64
+  /// The change that removed the slot.
+  package let sequence: Int
   package let label: String
 
-  /// A change of the vault, and its time in milliseconds since 1970.
-  package struct Moment: Sendable {
-    package let sequence: Int
-    package let time: Int64
+  private static let recipientLength = 32
 
-    package init(sequence: Int, time: Int64) { (self.sequence, self.time) = (sequence, time) }
-  }
-
-  package init(slot: Bytes16, recipient: [UInt8], joined: Moment, label: String) {
-    (self.slot, self.recipient, self.joined, self.label) = (slot, recipient, joined, label)
+  init(_ slot: KeySlot, isTrace: Bool, sequence: Int, time: Int64) {
+    (id, type, self.isTrace) = (slot.id, slot.bytes.first ?? 0, isTrace)
+    recipient =
+      slot.parameters?.recipient.map { Array($0.prefix(Self.recipientLength)) } ?? zeros(Self.recipientLength)
+    (created, removed, self.sequence, label) = (slot.created, time, sequence, slot.label)
   }
 
   init(parsing reader: inout ByteReader) throws(SecretError) {
-    slot = try reader.bytes16()
-    recipient = try reader.array(32)
-    joined = Moment(sequence: try reader.number(), time: try reader.i64())
-    let removal = Moment(sequence: try reader.number(), time: try reader.i64())
-    removed = removal.sequence == 0 ? nil : removal
+    (id, type) = (try reader.bytes16(), try reader.u8())
+    let mark = try reader.u8()
+    guard mark <= 1 else { throw reader.failure("has a former key slot with an unknown mark") }
+    isTrace = mark == 1
+    recipient = try reader.array(Self.recipientLength)
+    (created, sequence, removed) = (try reader.i64(), try reader.number(), try reader.i64())
     label = try reader.slotLabel()
-    guard removed.map({ $0.sequence >= joined.sequence }) ?? (removal.time == 0) else {
-      throw reader.failure("has a member who was removed before joining")
-    }
   }
 
   var bytes: [UInt8] {
     encode(
-      slot, recipient, joined.sequence, joined.time, removed?.sequence ?? 0, removed?.time ?? 0,
-      UInt8(label.utf8.count), label)
+      id, type, UInt8(isTrace ? 1 : 0), recipient, created, sequence, removed, UInt8(label.utf8.count), label)
   }
 }

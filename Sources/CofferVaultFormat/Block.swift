@@ -5,12 +5,21 @@ package struct Block: Sendable {
   private let bytes: [UInt8]
   private let entry: BaseIndex.Entry
 
-  /// Takes the plaintext of the block that `entry` names. Throws `.tampered` if it has no room for its directory.
-  package init(_ bytes: [UInt8], entry: BaseIndex.Entry) throws(SecretError) {
+  /// Takes the plaintext of the block that `entry` names. Throws `.tampered` unless the directory is in order: whoever
+  /// searches it gets the same answer as whoever reads all of it.
+  package init(
+    _ bytes: [UInt8], entry: BaseIndex.Entry, maximumSequence: Int
+  ) throws(SecretError) {
     guard entry.itemCount <= bytes.count / Layout.directoryEntryLength else {
       throw .tampered("a block is cut short")
     }
     (self.bytes, self.entry) = (bytes, entry)
+    guard position(0) == entry.first, offset(0) == count * Layout.directoryEntryLength,
+      (0..<count).allSatisfy({ index in
+        (index == 0 || position(index - 1) < position(index)) && offset(index) <= offset(index + 1)
+          && position(index).sequence <= maximumSequence
+      })
+    else { throw .tampered("a block has a directory that is wrong") }
   }
 
   package var count: Int { entry.itemCount }
@@ -39,11 +48,8 @@ package struct Block: Sendable {
   /// Decodes an item whose value is at `start` of the file or later, and before the block. Throws `.tampered`, and
   /// `.unsupportedVersion` for an unknown critical field.
   package func item(_ index: Int, valuesFrom start: Int) throws(SecretError) -> BlockEntry {
-    let (position, bounds) = (position(index), (offset(index), offset(index + 1)))
-    guard bounds.0 >= count * Layout.directoryEntryLength, bounds.0 <= bounds.1, bounds.1 <= bytes.count,
-      position.sequence < Layout.numberLimit
-    else { throw .tampered("a block has a directory that is wrong") }
-    var reader = ByteReader(bytes, from: bounds.0, to: bounds.1, part: "a block")
+    let position = position(index)
+    var reader = ByteReader(bytes, from: offset(index), to: offset(index + 1), part: "a block")
     let record = try Record(id: position.id, sequence: position.sequence, parsing: &reader)
     let valueOffset = record.kind == .put ? try reader.number() : 0
     try reader.expectEnd()
@@ -56,17 +62,15 @@ package struct Block: Sendable {
 
   /// Decodes all items, whose values fill the file from `start` to the block. Throws `.tampered` and
   /// `.unsupportedVersion`.
-  package func items(valuesFrom start: Int, maximumSequence: Int) throws(SecretError) -> [BlockEntry] {
+  package func items(valuesFrom start: Int) throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
     items.reserveCapacity(count)
     var end = start
-    guard offset(0) == count * Layout.directoryEntryLength else { throw .tampered("a block has a gap") }
     for index in 0..<count {
       let item = try item(index, valuesFrom: start)
-      let position = VersionPosition(item.record)
-      guard items.last.map({ VersionPosition($0.record) < position }) ?? (position == entry.first),
-        position.sequence <= maximumSequence, item.record.kind == .remove || item.valueOffset == end
-      else { throw .tampered("a block has items that contradict each other") }
+      guard item.record.kind == .remove || item.valueOffset == end else {
+        throw .tampered("a block has values that are not side by side")
+      }
       end += item.record.valueLength
       items.append(item)
     }

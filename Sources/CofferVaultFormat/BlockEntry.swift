@@ -12,10 +12,7 @@ package struct BlockEntry: Sendable {
 extension BlockEntry: HistoryRecord {
   package var number: Int { record.sequence }
   package var date: Date { Timestamp.date(record.time) }
-  /// Returns the metadata, which is empty for a remove. Throws `.tampered`.
-  package func metadata() throws(SecretError) -> SecretMetadata {
-    isRemoval ? SecretMetadata() : try record.metadata()
-  }
+  package var metadata: SecretMetadata { isRemoval ? SecretMetadata() : record.metadata }
   package var isRemoval: Bool { record.kind == .remove }
   package var time: Int64 { record.time }
   package var keepsNothing: Bool { record.keepsNothing }

@@ -55,21 +55,27 @@ package struct ByteReader {
     }
   }
 
-  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the range of the text.
+  /// Reads a `u16` length within `lengths`, and a text of UTF-8 of that length without a NUL. Returns its range.
   package mutating func text(_ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
     let range = try range(Int(try u16()))
     guard lengths.contains(range.count) else { throw failure("has a text of a forbidden length") }
+    return try text(in: range)
+  }
+
+  /// Returns `range`. Throws unless its bytes are UTF-8 without a NUL.
+  private func text(in range: Range<Int>) throws(SecretError) -> Range<Int> {
     guard !bytes[range].contains(0) else { throw failure("has a text with a NUL") }
+    do { _ = try UTF8Span(validating: bytes.span.extracting(range)) } catch {
+      throw failure("has a text that is not UTF-8")
+    }
     return range
   }
 
   /// Reads the label of a key slot, with its length in one byte.
   package mutating func slotLabel() throws(SecretError) -> String {
     let range = try range(Int(try u8()))
-    guard range.count <= Layout.maximumSlotLabelLength, !bytes[range].contains(0) else {
-      throw failure("has a forbidden label")
-    }
-    return try bytes.text(in: range)
+    guard range.count <= Layout.maximumSlotLabelLength else { throw failure("has a label that is too long") }
+    return bytes.text(in: try text(in: range))
   }
 
   /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose type is in
@@ -80,23 +86,23 @@ package struct ByteReader {
   package mutating func taggedFields(
     _ known: ClosedRange<UInt16>, _ parse: (UInt16, inout ByteReader) throws(SecretError) -> Void
   ) throws(SecretError) -> [TaggedField] {
-    var list = try nested(Int(try u16()))
+    var list = try nested(Int(try u32()))
     var fields: [(type: UInt16, content: ByteReader)] = []
     while !list.isAtEnd {
       let type = try list.u16()
       guard type > fields.last?.type ?? 0 else { throw failure("has fields out of order") }
-      fields.append((type, try list.nested(Int(try list.u16()))))
+      fields.append((type, try list.nested(Int(try list.u32()))))
     }
-    var others: [TaggedField] = []
-    for field in fields where !known.contains(field.type) {
-      guard field.type < TaggedField.firstCritical else {
-        throw SecretError(
-          .unsupportedVersion, "The vault was written by a later version of Coffer.",
-          advice: "Update Coffer to read it.")
-      }
-      others.append(
-        TaggedField(field.type, Array(field.content.bytes[field.content.position..<field.content.end])))
+    let others = fields.filter { !known.contains($0.type) }.map { type, content in
+      TaggedField(type, Array(content.bytes[content.position..<content.end]))
     }
+    if others.contains(where: \.isCritical) {
+      throw SecretError(
+        .unsupportedVersion, "The vault was written by a later version of Coffer.",
+        advice: "Update Coffer to read it.")
+    }
+    let length = others.reduce(0) { $0 + TaggedField.headLength + $1.content.count }
+    guard length <= Layout.maximumUnknownFields else { throw failure("has too many unknown fields") }
     for var field in fields where known.contains(field.type) {
       try parse(field.type, &field.content)
       try field.content.expectEnd()
@@ -108,6 +114,12 @@ package struct ByteReader {
   private mutating func nested(_ count: Int) throws(SecretError) -> ByteReader {
     let range = try range(count)
     return ByteReader(bytes, from: range.lowerBound, to: range.upperBound, part: part)
+  }
+
+  /// Reads the remaining bytes, a text of at most `maximum` bytes of UTF-8 without a NUL. Returns their range.
+  mutating func restOfText(_ maximum: Int) throws(SecretError) -> Range<Int> {
+    guard end - position <= maximum else { throw failure("has a text of a forbidden length") }
+    return try text(in: rest())
   }
 
   /// Reads the remaining bytes. Returns their range.
@@ -133,13 +145,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension [UInt8] {
-  /// Decodes the UTF-8 text in `range`. Throws `.tampered` if it is malformed.
-  package func text(in range: Range<Int>) throws(SecretError) -> String {
-    guard let text = String(validating: self[range], as: UTF8.self) else {
-      throw .tampered("a text is not UTF-8")
-    }
-    return text
-  }
+  /// Decodes the text in `range`, which ``ByteReader`` has found to be UTF-8.
+  package func text(in range: Range<Int>) -> String { String(decoding: self[range], as: UTF8.self) }
 }
 
 extension SecretError {

@@ -37,7 +37,7 @@ package struct CommitState: Hashable, Sendable {
     rootTag = try reader.bytes16()
     try reader.zeros(Self.length - Self.fieldsLength)
     try reader.expectEnd()
-    let rootLengths = Layout.rootPrefixLength + 2...Layout.maximumPartLength
+    let rootLengths = Layout.rootPrefixLength + 4...Layout.maximumPartLength
     guard rootLengths.contains(rootLength - Layout.sealOverhead),
       baseEnd - rootLength >= headerLength + 2 * Layout.pageSize, baseEnd <= end,
       baseEnd < end || tailTag == rootTag

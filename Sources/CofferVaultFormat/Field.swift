@@ -41,21 +41,27 @@ package func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count
 /// A text with its `u16` length.
 package func sized(_ text: String) -> [UInt8] { encode(UInt16(text.utf8.count), text) }
 
-/// An optional field of a record or of the root, with a type and a length, so that later versions can add fields.
+/// An optional field of a record or of the root, with a type and a length, so that later versions can add fields. Three
+/// bits of the type say what becomes of a field whose type is not known.
 package struct TaggedField: Sendable {
-  /// The first critical type. A reader refuses a record or a root with a critical field that it does not know.
-  package static let firstCritical: UInt16 = 0x8000
-
   package let type: UInt16
   package let content: [UInt8]
 
+  /// The bytes before the content: type and length.
+  static let headLength = 6
+
   package init(_ type: UInt16, _ content: [UInt8]) { (self.type, self.content) = (type, content) }
+
+  /// A reader refuses the record or the root.
+  var isCritical: Bool { type & 0x8000 != 0 }
+  /// A rewrite leaves the field out. Otherwise it copies the field.
+  var isLeftOut: Bool { type & 0x4000 != 0 }
+  /// The field belongs to the secret, and is taken over when another value is stored.
+  var isTakenOver: Bool { type & 0x2000 != 0 }
 }
 
-/// A list of tagged fields with its `u16` length. The types must ascend.
-///
-/// A list that is too long is encoded with a wrong length. Readers refuse it, and so does the writer's own check.
+/// A list of tagged fields with its `u32` length. The types must ascend.
 package func sized(_ fields: [TaggedField]) -> [UInt8] {
-  let content = fields.flatMap { encode($0.type, UInt16(clamping: $0.content.count), $0.content) }
-  return encode(UInt16(clamping: content.count), content)
+  let content = fields.flatMap { encode($0.type, UInt32($0.content.count), $0.content) }
+  return encode(UInt32(content.count), content)
 }

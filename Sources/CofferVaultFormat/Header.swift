@@ -62,13 +62,17 @@ package struct Header: Sendable {
       throw reader.failure("has \(slotCount) key slots")
     }
     slots = []
-    var ids = Set<Bytes16>()
+    var (ids, recipients) = (Set<Bytes16>(), Set<ArraySlice<UInt8>>())
     let slotsEnd = length - Layout.headerSuffixLength
     for _ in 0..<slotCount {
       let slot = try KeySlot(parsing: bytes, from: reader.position, to: slotsEnd)
       _ = try reader.range(slot.bytes.count)
       if slot.isKnown, !ids.insert(slot.id).inserted {
         throw reader.failure("has two key slots with one id")
+      }
+      // Otherwise the removal of one slot would leave its recipient the other.
+      if let recipient = slot.parameters?.recipient, !recipients.insert(recipient).inserted {
+        throw reader.failure("has two key slots for one recipient")
       }
       slots.append(slot)
     }

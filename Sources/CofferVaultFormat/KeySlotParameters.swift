@@ -15,11 +15,11 @@ package enum KeySlotParameters: Sendable {
   package static let hybridLengths = (recipient: 1216, share: 1120)
 
   /// The numbers of the types in the file.
-  enum Kind: UInt8 {
+  package enum Kind: UInt8 {
     case passphrase = 1
     case key, x25519, hybrid
 
-    var isForRecipients: Bool { self == .x25519 || self == .hybrid }
+    package var isForRecipients: Bool { self == .x25519 || self == .hybrid }
   }
 
   /// Reads the parameters of a slot. Throws `.tampered`.
@@ -37,7 +37,7 @@ package enum KeySlotParameters: Sendable {
     }
   }
 
-  var kind: Kind {
+  package var kind: Kind {
     switch self {
     case .passphrase: .passphrase
     case .key: .key

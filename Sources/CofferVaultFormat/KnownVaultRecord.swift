@@ -40,7 +40,8 @@ package struct KnownVaultRecord: Hashable, Sendable {
   package static let slotLength = 512
   /// The length of the hashed part of a slot. The last 16 bytes of the slot are the hash.
   package static let hashedLength = slotLength - 16
-  private static let magic = Array("COFFERK2".utf8)
+  private static let magic = Array("COFFERK".utf8)
+  private static let version: UInt8 = 1
 
   /// The bytes that the MAC covers, in addition to the path.
   package var fields: [UInt8] {
@@ -51,14 +52,20 @@ package struct KnownVaultRecord: Hashable, Sendable {
 
   /// The part of a slot that the hash covers.
   package func hashedBytes(mac: [UInt8]) -> [UInt8] {
-    let bytes = Self.magic + fields + mac
+    let bytes = encode(Self.magic, Self.version, fields, mac)
     return encode(bytes, zeros(Self.hashedLength - bytes.count))
   }
 
-  /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws `.tampered`.
+  /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws `.tampered`,
+  /// and `.unsupportedVersion` if a later version of Coffer wrote the record.
   package static func parse(_ bytes: [UInt8]) throws(SecretError) -> (KnownVaultRecord, mac: [UInt8]) {
     var reader = ByteReader(bytes, part: "a known-vault record")
     guard try reader.array(magic.count) == magic else { throw reader.failure("has another magic number") }
+    guard try reader.u8() == version else {
+      throw SecretError(
+        .unsupportedVersion, "A later version of Coffer wrote the record of what was seen of the vault.",
+        advice: "Update Coffer to use the vault here.")
+    }
     guard let policy = Policy(rawValue: try reader.u8()) else {
       throw reader.failure("has an unknown policy")
     }

@@ -22,12 +22,14 @@ package struct Record: Sendable {
   package let keepsNothing: Bool
   /// The sequence of the put that this one lost to in a merge.
   package let conflict: Int?
+  private let unknownFields: [TaggedField]
   /// The bytes of the record in a frame or a block: those after the lookup id and the sequence, without padding.
   package private(set) var bytes: [UInt8]
 
   private let created: Int64
   private let expires: Int64?
-  // Ranges of `bytes`.
+  // The offset of the list of fields in `bytes`, and ranges there.
+  private let fieldsOffset: Int
   private let service: Range<Int>
   private let account: Range<Int>
   private let label: Range<Int>?
@@ -40,6 +42,10 @@ package struct Record: Sendable {
     static let attributes: UInt16 = 3
     static let conflict: UInt16 = 4
     static let keepsNothing: UInt16 = 5
+
+    static func known(_ kind: Kind) -> ClosedRange<UInt16> {
+      (kind == .put ? label : keepsNothing)...keepsNothing
+    }
   }
 
   /// Parses a record whose kind is next in `reader`, and leaves `reader` at its end. Throws `.tampered`, and
@@ -60,15 +66,10 @@ package struct Record: Sendable {
     let account = try reader.text(1...SecretIdentifier.maximumLength)
     var (label, expires, conflict, keepsNothing): (Range<Int>?, Int64?, Int?, Bool) = (nil, nil, nil, false)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
-    let first = kind == .put ? FieldType.label : FieldType.keepsNothing
-    try reader.taggedFields(first...FieldType.keepsNothing) { type, field throws(SecretError) in
+    fieldsOffset = reader.position - start
+    unknownFields = try reader.taggedFields(FieldType.known(kind)) { type, field throws(SecretError) in
       switch type {
-      case FieldType.label:
-        let text = try field.rest()
-        guard text.count <= SecretMetadata.maximumLabelLength, !field.bytes[text].contains(0) else {
-          throw field.failure("has a forbidden label")
-        }
-        label = text
+      case FieldType.label: label = try field.restOfText(SecretMetadata.maximumLabelLength)
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
       case FieldType.conflict: conflict = try field.number()
@@ -102,9 +103,11 @@ package struct Record: Sendable {
     return attributes
   }
 
-  /// Makes the record of a put. The caller has validated `item`. Throws `.tampered` at a limit of the format.
+  /// Makes the record of a put. The caller has validated `item`. `former` is the record of the present value, if there
+  /// is one. Throws `.tampered` at a limit of the format.
   package init(
-    id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem, keepsNothing: Bool = false
+    id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem, keepsNothing: Bool = false,
+    after former: Record? = nil
   ) throws(SecretError) {
     let metadata = item.metadata
     var fields: [TaggedField] = []
@@ -118,6 +121,7 @@ package struct Record: Sendable {
         TaggedField(FieldType.attributes, sorted.flatMap { encode(sized($0.key), sized($0.value)) }))
     }
     if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
+    if let former { fields += former.unknownFields.filter(\.isTakenOver) }
     let names = item.identifier
     try self.init(
       id: id, sequence: sequence,
@@ -156,6 +160,18 @@ package struct Record: Sendable {
     record.valueTag = valueTag
     record.bytes.replaceSubrange(Self.tagOffset..<Self.tagEnd, with: encode(valueTag))
     return record
+  }
+
+  /// Returns the record without the fields that a rewrite leaves out.
+  package func rewritten() throws(SecretError) -> Record {
+    guard unknownFields.contains(where: \.isLeftOut) else { return self }
+    var fields = unknownFields.filter { !$0.isLeftOut }
+    var reader = ByteReader(bytes, from: fieldsOffset, part: "a record")
+    try reader.taggedFields(FieldType.known(kind)) { type, field throws(SecretError) in
+      fields.append(TaggedField(type, Array(field.bytes[try field.rest()])))
+    }
+    fields.sort { $0.type < $1.type }
+    return try Record(id: id, sequence: sequence, parsing: encode(Array(bytes[..<fieldsOffset]), sized(fields)))
   }
 
   /// The plaintext of the record's frame, without padding.
@@ -197,7 +213,7 @@ package struct Record: Sendable {
     try reader.expectEnd()
   }
 
-  /// Decodes the name of the secret. Throws `.tampered`.
+  /// Decodes the name of the secret.
   package func identifier() throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(service: bytes.text(in: service), account: bytes.text(in: account))
   }
@@ -217,18 +233,17 @@ package struct Record: Sendable {
     return bytes[self.service].elementsEqual(service.utf8)
   }
 
-  /// Decodes the name and the metadata. Throws `.tampered`.
+  /// Decodes the name and the metadata.
   package func item() throws(SecretError) -> SecretItem {
-    SecretItem(identifier: try identifier(), metadata: try metadata())
+    SecretItem(identifier: try identifier(), metadata: metadata)
   }
 
-  /// Decodes the metadata. Throws `.tampered`.
-  package func metadata() throws(SecretError) -> SecretMetadata {
+  package var metadata: SecretMetadata {
     var metadata = SecretMetadata(expires: expires.map(Timestamp.date))
     (metadata.created, metadata.modified) = (Timestamp.date(created), Timestamp.date(time))
-    if let label { metadata.label = try bytes.text(in: label) }
+    if let label { metadata.label = bytes.text(in: label) }
     for attribute in attributes {
-      metadata.attributes[try bytes.text(in: attribute.name)] = try bytes.text(in: attribute.value)
+      metadata.attributes[bytes.text(in: attribute.name)] = bytes.text(in: attribute.value)
     }
     return metadata
   }

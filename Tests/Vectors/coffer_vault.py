@@ -99,15 +99,16 @@ def described_removal(entry):
     }
 
 
-def described_member(member):
+def described_former(slot):
     return {
-        "slot_id": member.slot_id.hex(),
-        "recipient_hash": member.recipient.hex(),
-        "label": member.label,
-        "joined": member.joined,
-        "joined_time": member.joined_time,
-        "removed": member.removed,
-        "removed_time": member.removed_time,
+        "slot_id": slot.slot_id.hex(),
+        "type": slot.type,
+        "is_trace": slot.is_trace,
+        "recipient": slot.recipient.hex(),
+        "created": slot.created,
+        "removed": slot.sequence,
+        "removed_time": slot.time,
+        "label": slot.label,
     }
 
 
@@ -122,7 +123,7 @@ def contents(vault, now):
         "lineage": len(vault.root.lineage),
         "recent": len(vault.recent),
         "floor": vault.root.floor,
-        "members": [described_member(member) for member in vault.root.members],
+        "former_slots": [described_former(slot) for slot in vault.root.former],
         "items": [described(entry) for entry in vault.secrets()],
         "versions": [described_version(version) for version in vault.versions(now)],
         "removed": [described_removal(entry) for entry in vault.removed(now)],

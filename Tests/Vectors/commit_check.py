@@ -21,9 +21,11 @@ from vector_bases import (
     OTHER_KEY,
     PASSPHRASE,
     filled_slots,
+    former,
     item,
     key_slot,
     noise,
+    passphrase_slot,
     put,
     recipient_slot,
     remove,
@@ -86,7 +88,9 @@ def failures():
         yield from largest_root(place)
         yield from rewrites(place("rewrite"))
         yield from recent_changes(place)
-        yield from kept_fields(place("conflict"), place("members"))
+        yield from kept_fields(place("conflict"))
+        yield from unknown_fields(place("unknown fields"))
+        yield from former_slots(place("former slots"))
         yield from purges(place("purge"))
         yield from lineages(place("lineage"), place("records/lineage"))
         yield from records(place)
@@ -224,8 +228,8 @@ def large_base(path):
 def largest_root(place):
     """A root of exactly 1 MiB is read, and one of a byte more is not."""
     items = [item("", "v") | {"account": f"{n:05}", "service": "s"} for n in range(17_600)]
-    room = (1 << 20) - 84 - 2 - 56 * len(items)
-    lists = {0: [[0x1000, "00" * (room - 4)]], 1: [[0x1000, "00" * (room - 3)]]}
+    room = (1 << 20) - 84 - 4 - 56 * len(items)
+    lists = {0: [[0x1000, "00" * (room - 6)]], 1: [[0x1000, "00" * (room - 5)]]}
     for longer, fields in lists.items():
         description = copy.deepcopy(BASES["created"][0])
         description.update(base={"items": items, "items_per_block": 1, "blocks_per_node": 1}, root_fields=fields)
@@ -318,8 +322,8 @@ def merged_pairs(vault):
             yield f"the floor above {count} pairs of merges is {floor}"
 
 
-def kept_fields(path, members_path):
-    """A rewrite keeps what lost to the present value, forgets what a change forgot, and copies the members."""
+def kept_fields(path):
+    """A rewrite keeps what lost to the present value, and forgets what a change forgot."""
     created(path, history={"versions": 1, "days": 0})
     c.commit(path, KEY, [put("one", "a"), put("one", "b"), put("one", "c"), put("two", "x")])
     c.rewrite(path, KEY, {"now": NOW, "changes": [put("two", "y", keeps_nothing=True)]})
@@ -355,12 +359,53 @@ def kept_fields(path, members_path):
     c.rewrite(path, r.Identity(IDENTITY), {"now": NOW, "purge": [{"service": "com.example.app", "account": "one"}]})
     if values(read(path)) != {"one": ["2"]}:
         yield "a purge keeps what lost to the present value"
-    created(members_path, "members")
-    before = read(members_path).root.members
-    c.rewrite(members_path, KEY, {"now": NOW})
-    c.rewrite(members_path, KEY, {"now": NOW, "slots": [key_slot()]})
-    if read(members_path).root.members != before:
-        yield "a rewrite or a rekey does not copy the members"
+
+
+def unknown_fields(path):
+    """What becomes of unknown fields, by the bits of their types."""
+    fields = [[0x1001, "01"], [0x2002, "02"], [0x4003, "03"], [0x6004, "04"]]
+    created(path, tail=[[put("one", "1", fields=fields)]], root_fields=fields)
+    types = lambda entry: [kind for kind, _ in entry.record.fields]
+    for write, kept in (
+        (lambda: c.commit(path, KEY, [put("one", "2")]), [0x2002, 0x6004]),
+        (lambda: c.rewrite(path, KEY, {"now": NOW, "changes": [put("one", "3")]}), [0x2002]),
+        (lambda: c.commit(path, KEY, [put("one", "4", fields=fields)]), [0x1001, 0x2002, 0x4003, 0x6004]),
+        (lambda: c.rewrite(path, KEY, {"now": NOW}), [0x1001, 0x2002]),
+        (lambda: c.commit(path, KEY, [remove("one"), put("one", "5")]), []),
+    ):
+        write()
+        if types(read(path).secrets()[0]) != kept:
+            yield f"a secret has the fields {types(read(path).secrets()[0])}, not {kept}"
+    if [kind for kind, _ in read(path).root.fields] != [0x1001, 0x2002]:
+        yield f"a rewritten root has the fields {read(path).root.fields}"
+
+
+def former_slots(path):
+    """A removed key slot is listed, as a trace until the master key changes."""
+    description = created(path, "former-slots", slots=[key_slot(), passphrase_slot(), recipient_slot()])
+    before = read(path)
+    listed = before.root.former
+    c.rewrite(path, KEY, {"now": NOW})
+    if read(path).root.former != listed:
+        yield "a rewrite does not copy the former key slots"
+    gone = before.header.slots[1]
+    c.rewrite(path, KEY, {"now": NOW, "remove_slots": [gone.id.hex()]})
+    last = read(path).root.former[-1]
+    sequence = read(path).root.sequence
+    if (last.slot_id, last.type, last.is_trace, last.recipient) != (gone.id, 1, 1, bytes(32)):
+        yield f"a removed passphrase is listed as {last}"
+    if (last.created, last.sequence, last.time, last.label) != (gone.created, sequence, NOW, gone.label):
+        yield f"a removed passphrase is listed as {last}"
+    traces = [former("", 1, f.PASSPHRASE_SLOT, is_trace=1) for _ in range(256)]
+    full = path + " full"
+    c.write_new_file(full, d.NewFile(description | {"former_slots": traces}).file)
+    if not refused(f.LIMIT_REACHED, lambda: c.rewrite(full, KEY, {"now": NOW, "remove_slots": [gone.id.hex()]}), full):
+        yield "a trace is forgotten"
+    c.rewrite(full, KEY, {"now": NOW, "slots": [key_slot()]})
+    found = read(full).root.former
+    names = [slot.recipient[:32].ljust(32, b"\0") for slot in before.header.slots]
+    if [one.recipient for one in found[-3:]] != names or len(found) != 256 or any(one.is_trace for one in found):
+        yield "a rekey does not list the slots that it removes"
 
 
 def values(vault):

@@ -14,10 +14,10 @@ import vault_format as f
 from vault_format import Refused, require
 from vault_pins import ACCEPTED, shows
 
-MAGIC = b"COFFERK2"
+MAGIC, VERSION = b"COFFERK", 1
 STRICT, VERSIONED, KEY = 0, 1, 2
 POLICIES = {"strict": STRICT, "versioned": VERSIONED}
-SLOT = struct.Struct("<8sBB6s16s32sQ16s32s376s16s")
+SLOT = struct.Struct("<7sBBB6s16s32sQ16s32s376s16s")
 # The distance between the two slots' sequences at which the roles are exchanged.
 EXCHANGE = 64
 
@@ -40,15 +40,17 @@ class Slot:
         return struct.pack("<BB6s16s32sQ16s", *fields)
 
     def encode(self):
-        slot = (MAGIC + self.authenticated() + self.mac).ljust(496, b"\0")
+        slot = (MAGIC + bytes([VERSION]) + self.authenticated() + self.mac).ljust(496, b"\0")
         return slot + f.blake2b(128, slot)
 
     @classmethod
     def parse(cls, data):
-        """The slot, or None for an invalid one."""
-        magic, policy, scope, zero, vault_id, commitment, sequence, tag, mac, zeros, checksum = SLOT.unpack(data)
-        whole = f.blake2b(128, data[:496]) == checksum and magic == MAGIC and not any(zero) and not any(zeros)
-        if not whole or policy not in (STRICT, VERSIONED, KEY) or scope > 1 or sequence >= f.U64_LIMIT:
+        """The slot, or None for an invalid one. `Refused` if a later program wrote it."""
+        magic, version, policy, scope, zero, vault_id, commitment, sequence, tag, mac, zeros, checksum = SLOT.unpack(data)
+        if f.blake2b(128, data[:496]) != checksum or magic != MAGIC:
+            return None
+        require(version == VERSION, f"the record is of version {version}", outcome=f.UNSUPPORTED_VERSION)
+        if any(zero) or any(zeros) or policy not in (STRICT, VERSIONED, KEY) or scope > 1 or sequence >= f.U64_LIMIT:
             return None
         if policy == KEY and (scope or sequence or any(tag)):
             return None

@@ -157,12 +157,15 @@ def lookup_id_of(change, vault):
 
 
 def told(change, entries):
-    """The change with `keeps_nothing`, if it does not say it and the newest entry of its name is a put with that field."""
+    """The change with what it takes over from the newest entry of its name, if that is a put, unless it says otherwise."""
     kind, one = next(iter(change.items()))
     newest = entries[-1].record if entries else None
-    if "keeps_nothing" in one or newest is None or not newest.is_put or not newest.field(p.KEEPS_NOTHING):
+    if newest is None or not newest.is_put:
         return change
-    return {kind: {**one, "keeps_nothing": True}}
+    more = {"keeps_nothing": bool(newest.field(p.KEEPS_NOTHING))}
+    if kind == "put":
+        more["fields"] = [(number, data.hex()) for number, data in p.fields_kept(newest)]
+    return {kind: {**more, **one}}
 
 
 def encoded_changes(vault, changes, random):
@@ -196,8 +199,8 @@ def check_cost(slots, limits=r.Limits()):
 def rewrite(path, credential, description, random=w.system_random):
     """Writes the vault anew. Returns its state.
 
-    The description may have `changes`, a `history` limit, `purge` (names), `now`, and, for a new master key,
-    `slots`, of which nothing is kept.
+    The description may have `changes`, a `history` limit, `purge` (names), `now`, `remove_slots` (their ids), and, for a
+    new master key, `slots`, in place of the present ones.
     """
     with locked(path) as descriptor:
         _, vault = opened_for_writing(descriptor, credential)
@@ -224,7 +227,7 @@ def judged(description, *vaults):
     now = description.get("now", int(time.time() * 1000))
     records = [[one.record for found in vault.entries.values() for one in found] for vault in vaults]
     last = [max(found, key=lambda record: record.sequence).time for found in records if found]
-    return {**description, "now": min([now, *last])}
+    return {**description, "time": now, "now": min([now, *last])}
 
 
 def new_file(vault, entries, sequence, recent, description, random):
@@ -237,10 +240,13 @@ def new_file(vault, entries, sequence, recent, description, random):
     if is_rekey:
         slots = d.described_slots(sealer, description["slots"])
     else:
-        slots = [one.raw for one in header.slots]
+        slots = [one.raw for one in header.slots if not one.known or one.id.hex() not in description.get("remove_slots", [])]
     fields = root_fields(vault, description, sealer, is_rekey)
+    fields = former_slots(vault, dict(fields), slots, sequence, description["time"], is_rekey)
     items = []
     for entry in kept_entries(vault, entries, description, fields):
+        fields_of = p.rewritten_fields(entry.record.fields, "put" if entry.record.is_put else "remove")
+        entry = replace(entry, record=replace(entry.record, fields=fields_of))
         part = f"item {entry.record.sequence} of {entry.record.lookup_id.hex()}"
         if entry.sealed_value and not is_rekey:
             items.append((entry.record, entry.sealed_value))
@@ -356,18 +362,35 @@ def latest(pairs, floor):
         return pairs, floor
     kept = pairs[-KEPT_PAIRS:]
     # A sequence of which a pair was dropped is below the floor: a merge has two of one sequence.
-    floor = max(kept[0][0], pairs[-KEPT_PAIRS - 1][0] + 1)
+    floor = pairs[-KEPT_PAIRS - 1][0] + 1
     return [pair for pair in kept if pair[0] >= floor], floor
 
 
 def root_fields(vault, description, sealer, is_rekey):
-    """The fields of the new root. Unknown ones, and under the same master key the lineage, are copied."""
-    fields = dict(vault.root.fields)
+    """The fields of the new root. Unknown ones that may be, and under the same master key the lineage, are copied."""
+    fields = dict(p.rewritten_fields(vault.root.fields, "root"))
     if "history" in description:
         fields[p.HISTORY] = d.described_history(description["history"])
     if is_rekey:
         former = (f.subkey(vault.master, f.KNOWN_VAULTS), *vault.root.lineage)
         fields[p.LINEAGE] = sealer.lineage(former[: p.MAXIMUM_LINEAGE])
+    return sorted(fields.items())
+
+
+def former_slots(vault, fields, slots, sequence, time, is_rekey):
+    """The fields of the new root, with the key slots that were removed and are removed now."""
+    former = [replace(one, is_trace=0) if is_rekey else one for one in vault.root.former]
+    staying = {slot[4:20] for slot in slots}
+    for slot in vault.header.slots:
+        if slot.known and slot.id not in staying:
+            names = slot.id, slot.type, 0 if is_rekey else 1, slot.recipient[:32].ljust(32, b"\0")
+            former.append(p.FormerSlot(*names, slot.created, sequence, time, slot.label))
+    while len(former) > p.MAXIMUM_FORMER:
+        dropped = next((one for one in former if not one.is_trace), None)
+        require(dropped, "a change of the master key is needed first", outcome=f.LIMIT_REACHED)
+        former.remove(dropped)
+    if former:
+        fields[p.FORMER_SLOTS] = b"".join(one.encode() for one in former)
     return sorted(fields.items())
 
 

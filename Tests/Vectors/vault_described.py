@@ -111,14 +111,13 @@ def described_history(description):
     return p.HistoryLimit(description["versions"], description["days"]).encode()
 
 
-def described_members(description):
-    members = []
+def described_former_slots(description):
+    slots = []
     for one in description:
-        removed = one.get("removed", 0), one.get("removed_time", 0)
-        joined = one["joined"], one.get("joined_time", 0)
-        names = bytes.fromhex(one["slot_id"]), bytes.fromhex(one["recipient_hash"])
-        members.append(p.Member(*names, *joined, *removed, one.get("label", "")))
-    return b"".join(member.encode() for member in members)
+        named = bytes.fromhex(one["slot_id"]), one["type"], one.get("is_trace", 0), bytes.fromhex(one["recipient"])
+        numbers = one.get("created", 0), one["removed"], one.get("removed_time", 0)
+        slots.append(p.FormerSlot(*named, *numbers, one.get("label", "")))
+    return b"".join(slot.encode() for slot in slots)
 
 
 class NewFile(w.FileWriter):
@@ -188,8 +187,8 @@ class NewFile(w.FileWriter):
         fields = [(kind, bytes.fromhex(data)) for kind, data in description.get("root_fields", [])]
         if "history" in description:
             fields.append((p.HISTORY, described_history(description["history"])))
-        if "members" in description:
-            fields.append((p.MEMBERS, described_members(description["members"])))
+        if "former_slots" in description:
+            fields.append((p.FORMER_SLOTS, described_former_slots(description["former_slots"])))
         if "lineage" in description:
             fields.append((p.LINEAGE, self.sealer.lineage([bytes.fromhex(key) for key in description["lineage"]])))
         return sorted(fields)

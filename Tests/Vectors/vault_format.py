@@ -298,6 +298,8 @@ def parse_header(file):
     slots = tuple(parse_key_slot(cursor) for _ in range(count))
     ids = [slot.id for slot in slots if slot.known]
     require(len(set(ids)) == len(ids), "two key slots have the same id", "H6")
+    recipients = [(slot.type, slot.recipient) for slot in slots if slot.recipient]
+    require(len(set(recipients)) == len(recipients), "two key slots have the same recipient", "K7")
     require(cursor.position == length - 64, "the key slots do not end where the header says", "H7")
     cursor.position = length - 64
     commitment, mac = cursor.take(32), cursor.take(32)
@@ -335,7 +337,7 @@ def header_mac(master, authenticated):
 # Commit slots
 
 STATE = struct.Struct("<QQ16sQII16s3992s")
-SHORTEST_ROOT = 84 + 2  # without fields and entries
+SHORTEST_ROOT = 84 + 4  # without fields and entries
 
 
 @dataclass(frozen=True)

@@ -8,34 +8,49 @@ from vault_format import require
 
 # Fields
 
-CRITICAL = 0x8000
+FIELD, LENGTH = struct.Struct("<HI"), struct.Struct("<I")
+# Bits of a type.
+CRITICAL, DROPPED, KEPT = 0x8000, 0x4000, 0x2000
+MAXIMUM_UNKNOWN = 65_536
 LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING = 1, 2, 3, 4, 5  # of a record
-HISTORY, LINEAGE, MEMBERS = 1, 2, 3  # of the root
+HISTORY, LINEAGE, FORMER_SLOTS = 1, 2, 3  # of the root
 KNOWN = {
     "put": (LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING),
     "remove": (KEEPS_NOTHING,),
-    "root": (HISTORY, LINEAGE, MEMBERS),
+    "root": (HISTORY, LINEAGE, FORMER_SLOTS),
 }
 
 
 def encode_fields(fields):
-    body = b"".join(struct.pack("<HH", kind, len(data)) + data for kind, data in fields)
-    return struct.pack("<H", len(body)) + body
+    body = b"".join(FIELD.pack(kind, len(data)) + data for kind, data in fields)
+    return LENGTH.pack(len(body)) + body
+
+
+def rewritten_fields(fields, holder):
+    """The fields that a rewrite copies."""
+    return tuple((kind, data) for kind, data in fields if kind in KNOWN[holder] or not kind & DROPPED)
+
+
+def fields_kept(record):
+    """The fields that a secret keeps when it is stored again."""
+    return tuple((kind, data) for kind, data in record.fields if kind not in KNOWN["put"] and kind & KEPT)
 
 
 def parse_fields(cursor, holder):
     """The (type, bytes) pairs of a field list. `holder` is a key of `KNOWN`."""
     what = f"the fields of {cursor.what}"
-    inner = f.Cursor(cursor.take(cursor.u16()), what)
+    inner = f.Cursor(cursor.take(cursor.u32()), what)
     fields, last = [], 0
     while inner.position < len(inner.data):
-        kind, length = inner.u16(), inner.u16()
+        kind, length = inner.u16(), inner.u32()
         require(kind > last, f"the types of {what} do not ascend from 1", "F1")
         fields.append((kind, inner.take(length)))
         last = kind
     for kind, _ in fields:
         known = kind < CRITICAL or kind in KNOWN[holder]
         require(known, f"{what} include the critical type {kind:#x}", "F2", outcome=f.UNSUPPORTED_VERSION)
+    unknown = sum(FIELD.size + len(data) for kind, data in fields if kind not in KNOWN[holder])
+    require(unknown <= MAXIMUM_UNKNOWN, f"the unknown fields of {what} have {unknown} bytes", "F13")
     return tuple(fields)
 
 
@@ -157,7 +172,6 @@ def lookup_id(lookup_key, service, account):
 
 # Frames
 
-LENGTH = struct.Struct("<I")
 POSITION = struct.Struct("<16sQ")
 
 
@@ -187,8 +201,9 @@ ROOT = struct.Struct("<QQ32sQ16sIIB3s")
 ENTRY = struct.Struct("<16sQQII16s")
 DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
+FORMER_SLOT = struct.Struct("<16sBB32sqQqB")
 PAIR = struct.Struct("<Q16s")
-MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS = 1000, 36_500, 64, 2048
+MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER = 1000, 36_500, 64, 2048, 256
 
 
 @dataclass(frozen=True)
@@ -210,41 +225,40 @@ class HistoryLimit:
 
 
 @dataclass(frozen=True)
-class Member:
-    """Who could open the vault with an identity, and from when until when. `removed` is 0 for a member of today."""
+class FormerSlot:
+    """A key slot that was removed."""
 
     slot_id: bytes
-    recipient: bytes  # its hash
-    joined: int
-    joined_time: int
-    removed: int
-    removed_time: int
+    type: int
+    is_trace: int  # 1 if the master key has been the same since, otherwise 0
+    recipient: bytes  # its first 32 bytes, or zeros
+    created: int
+    sequence: int  # of the removal
+    time: int  # of the removal
     label: str
-
-    @property
-    def is_former(self):
-        return self.removed > 0
 
     def encode(self):
         label = self.label.encode("utf-8")
-        numbers = self.joined, self.joined_time, self.removed, self.removed_time
-        return self.slot_id + self.recipient + struct.pack("<QqQq", *numbers) + bytes([len(label)]) + label
+        numbers = self.created, self.sequence, self.time, len(label)
+        return FORMER_SLOT.pack(self.slot_id, self.type, self.is_trace, self.recipient, *numbers) + label
 
     @classmethod
-    def parse(cls, cursor):
-        slot_id, recipient = cursor.take(16), cursor.take(32)
-        joined, joined_time, removed, removed_time = cursor.u64(), cursor.i64(), cursor.u64(), cursor.i64()
-        require(removed == 0 or removed >= joined, "a member was removed before it joined", "F10")
-        require(removed > 0 or removed_time == 0, "a member of today has a time of removal", "F11")
+    def parse(cls, cursor, last, root_sequence):
+        slot_id, kind, is_trace, recipient = cursor.take(16), cursor.u8(), cursor.u8(), cursor.take(32)
+        created, sequence, time = cursor.i64(), cursor.u64(), cursor.i64()
+        require(is_trace <= 1, "a former key slot is a trace or not", "F12")
+        require(1 <= sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
+        require(last <= sequence, "the former key slots are out of order", "F11")
         label = cursor.utf8(cursor.u8(), 0, 64, "K2")
-        return cls(slot_id, recipient, joined, joined_time, removed, removed_time, label)
+        return cls(slot_id, kind, is_trace, recipient, created, sequence, time, label)
 
 
-def parse_members(data):
-    cursor, members = f.Cursor(data, "the members"), []
-    while not members or cursor.position < len(data):
-        members.append(Member.parse(cursor))
-    return tuple(members)
+def parse_former_slots(data, root_sequence):
+    cursor, slots = f.Cursor(data, "the former key slots"), []
+    while not slots or cursor.position < len(data):
+        slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 1, root_sequence))
+    require(len(slots) <= MAXIMUM_FORMER, f"there are {len(slots)} former key slots", "F14")
+    return tuple(slots)
 
 
 @dataclass(frozen=True)
@@ -295,7 +309,7 @@ class Root:
     entries: tuple
     history: HistoryLimit = HistoryLimit()
     lineage: tuple = ()  # the subkeys 7 of the former master keys, the newest first
-    members: tuple = ()
+    former: tuple = ()  # the key slots that were removed, the latest last
 
     def encode(self):
         recent = self.floor, self.recent_tag, self.recent_length
@@ -319,12 +333,12 @@ class Root:
         known = dict(fields)
         history = HistoryLimit.parse(known[HISTORY]) if HISTORY in known else HistoryLimit()
         lineage = open_lineage(lineage_key, vault_id, known[LINEAGE]) if LINEAGE in known else ()
-        members = parse_members(known[MEMBERS]) if MEMBERS in known else ()
+        former = parse_former_slots(known[FORMER_SLOTS], sequence) if FORMER_SLOTS in known else ()
         entries = parse_entries(cursor, count)
         require(height == 0 or count, "an index of height 1 has no nodes", "B3")
         require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
         recent = floor, recent_tag, recent_length
-        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, members)
+        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, former)
 
 
 def parse_recent(data, root):

@@ -255,7 +255,7 @@ def largest_block():
         bare = item(f"{len(items):02}", "v", service="s")
         # An item with these names and no attribute: its place in the directory, the fixed part of a put, the names, the
         # list of fields and the head of the attributes, the place of the value.
-        room -= 28 + 37 + 3 + 4 + 2 + 4 + 8
+        room -= 28 + 37 + 3 + 4 + 4 + 6 + 8
         attributes = {}
         while room and len(attributes) < 32:
             size = min(room, 1024 + 6)
@@ -335,8 +335,11 @@ def example():
 
 
 def largest_metadata():
-    """A frame with the longest metadata: the longest names and the longest list of fields. It is padded to 67,680 bytes."""
-    one = put("a" * 1024, "1", service="s" * 1024, fields=[[0x1000, "00" * (65_535 - 4)]])
+    """A frame with the longest metadata: the longest names, known fields and unknown fields."""
+    fields = {"label": "l" * 1024, "expires": 0, "conflict": 1, "keeps_nothing": True}
+    fields["attributes"] = {f"{number:0128}": "v" * 1024 for number in range(32)}
+    fields["fields"] = [[0x1000, "00" * (65_536 - 6)]]
+    one = put("a" * 1024, "1", service="s" * 1024, **fields)
     return vault("largest-metadata", tail=[[one]], base={"sequence": 1})
 
 
@@ -348,11 +351,11 @@ def longest_tail():
     tail = []
     random = seeded_random(vault("longest-tail")["seed"])
     key = f.subkey(random(32, "master key"), f.FRAMES)
-    # 24 bytes of lookup id and sequence, 37 of the put, 6 of the names, 2 of the list, 4 of the field, 1 of the padding.
+    # 24 bytes of lookup id and sequence, 37 of the put, 6 of the names, 4 of the list, 6 of the field, 1 of the padding.
     for number, padded in enumerate([65_408] * 16 + [96] * 7 + [320]):
         nonce = random(24, f"frame {number} metadata nonce")
         stream = f.seal(key, nonce, b"", bytes(padded))[24:-16]
-        field = stream[73:-1] if padded > 320 else bytes(padded - 74)
+        field = stream[77:-1] if padded > 320 else bytes(padded - 78)
         tail.append([put("a", str(number), service="s", fields=[[0x1000, field.hex()]])])
     return vault("longest-tail", tail=tail, base={"sequence": 1})
 
@@ -384,22 +387,24 @@ def most_recent():
     return vault("most-recent", base=base)
 
 
-def member(name, joined=1, **more):
-    identity = {"slot_id": noise(16, name + " slot").hex(), "recipient_hash": noise(32, name).hex()}
-    return identity | {"label": name, "joined": joined, "joined_time": NOW} | more
+def former(name, removed=1, kind=f.X25519_SLOT, **more):
+    """A former key slot."""
+    recipient = noise(32, name).hex() if kind in f.RECIPIENTS else "00" * 32
+    identity = {"slot_id": noise(16, name + " slot").hex(), "type": kind, "recipient": recipient}
+    return identity | {"label": name, "created": NOW, "removed": removed, "removed_time": NOW + 1} | more
 
 
-def members():
-    """Members of today and former ones, who may come again."""
+def former_slots():
+    """Recipients and a passphrase that were removed with a new master key, and a passphrase that was changed since."""
     found = [
-        member("first"),
-        member("second", 2, removed=5, removed_time=NOW + 1),
-        member("", 3, joined_time=-(1 << 63)),
-        member("é" * 32, 4, removed=4, removed_time=(1 << 63) - 1),
-        member("second", 6),
+        former("first"),
+        former("second", 2, f.HYBRID_SLOT, removed_time=-(1 << 63)),
+        former("passphrase", 4, f.PASSPHRASE_SLOT, created=-(1 << 63)),
+        former("é" * 32, 4, removed_time=(1 << 63) - 1),
+        former("", 5, f.PASSPHRASE_SLOT, is_trace=1),
     ]
     base = {"sequence": 6}
-    return vault("members", [item("one", "1")], [[put("two", "2")]], base=base, history=HISTORY, members=found)
+    return vault("former-slots", [item("one", "1")], [[put("two", "2")]], base=base, history=HISTORY, former_slots=found)
 
 
 CI = {"key_text": CI_KEY}
@@ -433,5 +438,5 @@ BASES = {
     "nodes": (nodes(), CI),
     "recent": (recent(), CI),
     "most-recent": (most_recent(), CI),
-    "members": (members(), CI),
+    "former-slots": (former_slots(), CI),
 }

@@ -47,7 +47,7 @@ def add(suite):
         "nodes": "an index of two levels: three nodes, five blocks, recent changes",
         "recent": "recent changes, two of them in the same place of both sides of a merge",
         "most-recent": "2,048 recent changes",
-        "members": "members of today and former ones",
+        "former-slots": "key slots that were removed",
     }.items():
         suite.intact(f"ok-{base}", comment, base)
     credentials(suite)

@@ -1,10 +1,10 @@
-"""Conflicts, changes that keep nothing, and members."""
+"""Conflicts, changes that keep nothing, and former key slots."""
 
 import copy
 
 import vault_format as f
 import vault_records as p
-from vector_bases import BASES, DAY, NOW, member, noise, put, remove
+from vector_bases import BASES, DAY, NOW, former, noise, put, remove
 from vector_cases_records import field, held, listed
 from vector_suite import TAMPERED, number, patch
 
@@ -12,7 +12,7 @@ from vector_suite import TAMPERED, number, patch
 def add(suite):
     conflicts(suite)
     marks(suite)
-    members(suite)
+    former_slots(suite)
 
 
 def described(base, tail, history):
@@ -165,73 +165,70 @@ def marks(suite):
     )
 
 
-def members(suite):
-    """The members in the root. The first of `members` is of today, the second was removed."""
-    one = p.Member(noise(16, "slot"), noise(32, "recipient"), 5, NOW, 0, 0, "label")
+def former_slots(suite):
+    """The former key slots in the root, whose sequence is 1."""
+    one = p.FormerSlot(noise(16, "slot"), 3, 0, noise(32, "recipient"), NOW, 1, NOW + 1, "label")
     encoded = one.encode()
-    removed, label = 16 + 32 + 16, 16 + 32 + 32
-    past = p.Member(one.slot_id, one.recipient, 5, NOW, 5, NOW - 1, "").encode()
+    trace, sequence, label = 17, 58, 74
     faults = {
-        "none": ("a field of no members", b""),
+        "none": ("a field of no slots", b""),
         "cut": ("the last byte is missing", encoded[:-1]),
-        "byte-more": ("a byte after the members", encoded + b"\0"),
-        "80-bytes": ("a member without a label's length", encoded[:80]),
-        "second-cut": ("a second member that is cut short", encoded + encoded[:40]),
+        "byte-more": ("a byte after the slots", encoded + b"\0"),
+        "74-bytes": ("a slot without a label's length", encoded[:label]),
+        "second-cut": ("a second slot that is cut short", encoded + encoded[:40]),
         "label-65": ("a label of 65 bytes", encoded[:label] + b"\x41" + b"l" * 65),
         "label-255": ("a label of 255 bytes", encoded[:label] + b"\xff" + b"l" * 255),
         "label-nul": ("a NUL in the label", patch(-1, b"\0")(encoded)),
         "label-not-utf8": ("a label that is not UTF-8", patch(-1, b"\xff")(encoded)),
         "label-surrogate": ("a surrogate in the label", encoded[:label] + b"\3\xed\xa0\x80"),
         "label-longer": ("a label longer than the rest", number(label, "B", 6)(encoded)),
-        "joined-2-62": ("a sequence of joining of 2^62", number(48, "Q", 1 << 62)(encoded)),
-        "joined-most": ("the highest sequence of joining", number(48, "Q", (1 << 64) - 1)(encoded)),
-        "removed-2-62": ("a sequence of removal of 2^62", number(removed, "Q", 1 << 62)(encoded)),
-        "removed-most": ("the highest sequence of removal", number(removed, "Q", (1 << 64) - 1)(encoded)),
-        "removed-before": ("a removal before the joining", number(removed, "Q", 4)(encoded)),
-        "removed-first": ("a removal at 1, before the joining", number(removed, "Q", 1)(past)),
-        "removed-time-alone": ("a time of removal without a removal", number(removed + 8, "q", 1)(encoded)),
-        "removed-time-least": ("the least time of removal, without one", number(removed + 8, "q", -(1 << 63))(encoded)),
-        "second-removed-before": (
-            "a second member's removal before its joining",
-            encoded + number(removed, "Q", 4)(past),
-        ),
+        "trace-2": ("2 in place of a mark that is 0 or 1", number(trace, "B", 2)(encoded)),
+        "trace-255": ("255 in place of a mark that is 0 or 1", number(trace, "B", 255)(encoded)),
+        "removed-zero": ("a removal at 0", number(sequence, "Q", 0)(encoded)),
+        "removed-after-root": ("a removal after the root", number(sequence, "Q", 2)(encoded)),
+        "removed-highest": ("a removal at the highest sequence", number(sequence, "Q", (1 << 62) - 1)(encoded)),
+        "removed-2-62": ("a sequence of removal of 2^62", number(sequence, "Q", 1 << 62)(encoded)),
+        "removed-most": ("the highest number as a sequence of removal", number(sequence, "Q", (1 << 64) - 1)(encoded)),
+        "257": ("257 slots", encoded * 257),
     }
     for name, (comment, data) in faults.items():
-        fields = listed(field(p.MEMBERS, data))
-        held(suite, f"members-{name}", f"members: {comment}", TAMPERED, "root", fields)
-    twice = listed(field(p.MEMBERS, encoded), field(p.MEMBERS, encoded))
-    held(suite, "members-twice", "two lists of members", TAMPERED, "root", twice)
-    before = listed(field(p.MEMBERS, encoded), field(p.HISTORY, bytes(4)))
-    held(suite, "members-before-history", "the members before the history limit", TAMPERED, "root", before)
-    critical = listed(field(p.MEMBERS, b""), field(0x8003))
-    comment = "a wrong list of members, and an unknown critical type: the latter is found first"
-    held(suite, "members-none-and-critical", comment, f.UNSUPPORTED_VERSION, "root", critical)
+        fields = listed(field(p.FORMER_SLOTS, data))
+        held(suite, f"former-slots-{name}", f"former key slots: {comment}", TAMPERED, "root", fields)
+    twice = listed(field(p.FORMER_SLOTS, encoded), field(p.FORMER_SLOTS, encoded))
+    held(suite, "former-slots-twice", "two lists of former key slots", TAMPERED, "root", twice)
+    before = listed(field(p.FORMER_SLOTS, encoded), field(p.HISTORY, bytes(4)))
+    held(suite, "former-slots-before-history", "former key slots before the history limit", TAMPERED, "root", before)
+    critical = listed(field(p.FORMER_SLOTS, b""), field(0x8003))
+    comment = "a wrong list of former key slots, and an unknown critical type: the latter is found first"
+    held(suite, "former-slots-none-and-critical", comment, f.UNSUPPORTED_VERSION, "root", critical)
+    suite.resealed(
+        "former-slots-descend",
+        "a removal before the one that is listed before it",
+        "small",
+        TAMPERED,
+        change=lambda d: d.update(former_slots=[former("one", 2), former("two", 1)]),
+    )
     for name, comment, found in (
-        ("one", "one member", [member("one")]),
-        ("alike", "one member twice", [member("one"), member("one")]),
-        ("joined-zero", "a member that joined at 0", [member("one", 0)]),
-        ("removed-at-joining", "a member that was removed when it joined", [member("one", 3, removed=3)]),
-        ("highest", "the highest sequences", [member("one", (1 << 62) - 1, removed=(1 << 62) - 1)]),
-        ("removed-time-zero", "a removal whose time is 0", [member("one", removed=1)]),
-        ("label-64", "a label of 64 bytes", [member("l" * 64)]),
-        ("label-empty", "an empty label", [member("")]),
-        ("100", "a hundred members", [member(f"{n:02}", n, removed=n + n % 2 if n % 2 else 0) for n in range(100)]),
+        ("one", "one", [former("one")]),
+        ("alike", "one twice", [former("one"), former("one")]),
+        ("unknown-type", "one of a type that a later program may write", [former("one", kind=9)]),
+        ("label-64", "a label of 64 bytes", [former("l" * 64)]),
+        ("label-empty", "an empty label", [former("")]),
+        ("recipient-zeros", "a recipient of zeros", [former("one", recipient="00" * 32)]),
+        ("traces", "slots that left the master key as it is", [former("one", is_trace=1), former("two", is_trace=1)]),
+        ("256", "as many as there can be", [former(f"{number:064}") for number in range(256)]),
     ):
         suite.resealed(
-            f"ok-members-{name}",
-            f"members: {comment}",
+            f"ok-former-slots-{name}",
+            f"former key slots: {comment}",
             "created",
             f.OK,
-            change=lambda d, found=found: d.update(members=found),
-            **({"reading": AHEAD} if name == "highest" else {}),
+            change=lambda d, found=found: d.update(former_slots=found),
         )
     suite.resealed(
-        "ok-members-and-unknown",
-        "members, a history limit, a lineage and an unknown field",
-        "members",
+        "ok-former-slots-and-unknown",
+        "former key slots, a history limit, a lineage and an unknown field",
+        "former-slots",
         f.OK,
         change=lambda d: d.update(lineage=["11" * 32], root_fields=[[0x100, "00"]]),
     )
-
-
-AHEAD = "The sequences of members are not compared with the root's."

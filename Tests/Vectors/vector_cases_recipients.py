@@ -280,45 +280,19 @@ def shares(suite):
 
 
 def several(suite):
-    """More than one slot of a recipient: the first one must open."""
+    """Key slots that must differ."""
 
-    def twice(d):
-        d["slots"].insert(2, recipient_slot(label="again"))
+    def again(name, slots, comment, by=None):
+        change = lambda d: d["slots"].extend(slots)
+        suite.resealed(name, comment, "recipients", TAMPERED, change=change, credential=by or {"identity": IDENTITY})
 
-    second = "key slot 2"
-    suite.resealed("ok-recipient-twice", "two slots of one recipient", "recipients", f.OK, change=twice)
-    suite.resealed(
-        "recipient-twice-first-wrong",
-        "two slots of one recipient, the first with a wrong commitment: the second is not tried",
-        "recipients",
-        TAMPERED,
-        {f"{MINE} commitment": flip(0)},
-        change=twice,
-    )
-    suite.resealed(
-        "ok-recipient-twice-second-wrong",
-        "two slots of one recipient, the second with a wrong commitment: it is not tried",
-        "recipients",
-        f.OK,
-        {f"{second} commitment": flip(0)},
-        change=twice,
-    )
-    suite.resealed(
-        "recipient-twice-first-low-order",
-        "two slots of one recipient, the first with a share of low order",
-        "recipients",
-        TAMPERED,
-        {f"{MINE} header": patch(SHARE, bytes(32))},
-        change=twice,
-    )
-    suite.resealed(
-        "recipient-twice-one-id",
-        "two slots of one recipient with one id",
-        "recipients",
-        TAMPERED,
-        {f"{slot} header": patch(4, noise(16, "one slot id")) for slot in (MINE, second)},
-        change=twice,
-    )
+    again("recipient-twice", [recipient_slot(label="again")], "two slots of one recipient")
+    again("recipient-twice-by-key", [recipient_slot(label="again")], "two slots of one recipient", BY_KEY)
+    again("recipient-twice-by-another", [recipient_slot(label="again")], "two slots of a recipient", BY_OTHER)
+    hybrid = [hybrid_slot("first"), hybrid_slot("second")]
+    for slot in hybrid:
+        slot["bytes"] = hybrid[0]["bytes"][: 2 * 4] + noise(16, slot["bytes"]).hex() + hybrid[0]["bytes"][2 * 20 :]
+    again("recipient-hybrid-twice", hybrid, "two slots of one hybrid recipient", BY_KEY)
     suite.resealed(
         "recipient-and-key-one-id",
         "a recipient's slot and a key slot with one id",

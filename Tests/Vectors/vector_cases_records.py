@@ -22,13 +22,17 @@ def text(data):
     return len(data).to_bytes(2, "little") + data
 
 
+def long(data):
+    return len(data).to_bytes(4, "little") + data
+
+
 def field(kind, data=b""):
-    return kind.to_bytes(2, "little") + text(data)
+    return kind.to_bytes(2, "little") + long(data)
 
 
 def listed(*fields):
     """A list of fields, whatever is in it."""
-    return text(b"".join(fields))
+    return long(b"".join(fields))
 
 
 # Where a record can be, and how a fault in the metadata of a frame becomes one there
@@ -203,14 +207,14 @@ def held(suite, name, comment, outcome, holder, fields):
         "remove": (
             "frame 1 metadata",
             lambda d: d.update(tail=[[PROBE, removal]]),
-            lambda value: value[:-2] + fields,
+            lambda value: value[:-4] + fields,
         ),
         "remove-in-base": (
             "block 0 item 1",
             lambda d: d.update(base={"items": [PROBE["put"], removal], "sequence": 3}),
-            lambda value: value[:-2] + fields,
+            lambda value: value[:-4] + fields,
         ),
-        "root": ("root", None, lambda value: value[:ROOT_FIELDS] + fields + value[ROOT_FIELDS + 2 :]),
+        "root": ("root", None, lambda value: value[:ROOT_FIELDS] + fields + value[ROOT_FIELDS + 4 :]),
     }[holder]
     where = (
         holder.replace("-", " ").replace("put in base", "put in the base").replace("move in base", "move in the base")
@@ -228,14 +232,15 @@ def field_lists(suite):
         "descending": ("types that descend", listed(two, one)),
         "critical-twice": ("a critical type twice", listed(field(0x8000), field(0x8000))),
         "ignorable-after-critical": ("types that descend from a critical one", listed(field(0x8001), one)),
-        "length-beyond-list": ("a field longer than the list", text(one[:2] + b"\x02\0x")),
-        "one-byte": ("a list of one byte", text(b"\x01")),
-        "head-alone": ("a field without its length", text(b"\x00\x01")),
-        "three-bytes": ("a field cut in its length", text(b"\x00\x01\x00")),
-        "list-one-longer": ("a list a byte longer than its fields", text(one + b"\0")),
-        "list-one-shorter": ("a list a byte shorter than its field", (len(one) - 1).to_bytes(2, "little") + one),
-        "list-most": ("a list longer than what holds it", b"\xff\xff" + one),
-        "list-cut": ("half the length of the list", b"\0"),
+        "length-beyond-list": ("a field longer than the list", long(one[:2] + b"\x02\0\0\0x")),
+        "one-byte": ("a list of one byte", long(b"\x01")),
+        "head-alone": ("a field without its length", long(b"\x00\x01")),
+        "five-bytes": ("a field cut in its length", long(b"\x00\x01\x00\x00\x00")),
+        "list-one-longer": ("a list a byte longer than its fields", long(one + b"\0")),
+        "list-one-shorter": ("a list a byte shorter than its field", (len(one) - 1).to_bytes(4, "little") + one),
+        "list-most": ("a list longer than what holds it", b"\xff\xff\xff\xff" + one),
+        "unknown-65537": ("unknown fields of 65,537 bytes together", listed(one, field(0x7FFF, bytes(65_537 - 13)))),
+        "list-cut": ("half the length of the list", b"\0\0"),
     }
     unsupported = {
         "critical-first": ("the first critical type", listed(field(0x8000))),
@@ -247,6 +252,9 @@ def field_lists(suite):
         "unknown": ("an unknown ignorable type", listed(one)),
         "unknown-last": ("the last ignorable type", listed(field(0x7FFF, b"\0\xff"))),
         "unknown-two": ("two unknown types", listed(one, two)),
+        "unknown-65536": ("unknown fields of 65,536 bytes together", listed(one, field(0x7FFF, bytes(65_536 - 13)))),
+        "unknown-dropped": ("an unknown type that a rewrite drops", listed(field(0x4001, b"x"))),
+        "unknown-kept": ("an unknown type that is kept when the secret is stored again", listed(field(0x2001, b"x"))),
         "unknown-long": ("an unknown type of 300 bytes", listed(field(0x300, bytes(300)))),
     }
     for holder in ("put", "put-in-base", "remove", "remove-in-base", "root"):

@@ -59,7 +59,7 @@ def expected(description, transactions, now):
             names = {name: last.one[name] for name in ("service", "account")}
             removed.append(names | {"sequence": last.sequence, "removed": last.time})
     found = {"versions": versions, "removed": removed, "lineage": len(description.get("lineage", []))}
-    found["members"] = [expected_member(one) for one in description.get("members", [])]
+    found["former_slots"] = [expected_former(one) for one in description.get("former_slots", [])]
     found["history"] = history if any(history.values()) else None
     return {"items": items} | {name: one for name, one in found.items() if one}
 
@@ -99,9 +99,9 @@ def expected_version(event, after):
     return version | {"stored": put["modified"], "superseded": superseded(event, after)} | short_value(put["value"])
 
 
-def expected_member(described):
-    numbers = {name: described.get(name, 0) for name in ("joined", "joined_time", "removed", "removed_time")}
-    named = {"slot_id": described["slot_id"], "recipient_hash": described["recipient_hash"]}
+def expected_former(described):
+    numbers = {name: described.get(name, 0) for name in ("is_trace", "created", "removed_time")}
+    named = {name: described[name] for name in ("slot_id", "type", "recipient", "removed")}
     return named | {"label": described.get("label", "")} | numbers
 
 

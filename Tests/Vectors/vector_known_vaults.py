@@ -486,7 +486,7 @@ def damages(j):
         twice = lambda data, fault=fault: fault(data[:SLOT_B]) + fault(data[SLOT_B:PATH_AT]) + data[PATH_AT:]
         j.add(f"damaged-{name}", f"{name} in both slots", "strict-14", "ok-known", bad, fault=twice)
     forms = {
-        "magic": patch(0, b"COFFERK1"),
+        "magic": patch(0, b"COFFERX"),
         "policy-2": number(POLICY, "B", 2),
         "policy-3": number(POLICY, "B", 3),
         "scope-2": number(SCOPE, "B", 2),
@@ -501,6 +501,16 @@ def damages(j):
     for name, fault in forms.items():
         comment = f"{name} in both slots, their MACs and hashes made for it"
         j.add(f"form-{name}", comment, "strict-14", "ok-known", bad, fault=resigned(each(fault, j.authenticated)))
+    for version in (0, 2, 255):
+        fault = resigned(number(7, "B", version))
+        comment = f"version {version} in both slots: a later program wrote the record"
+        j.add(f"version-{version}", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=fault)
+        half = lambda data, fault=fault: data[:SLOT_B] + fault(data)[SLOT_B:]
+        comment = f"version {version} in slot B"
+        j.add(f"version-{version}-half", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=half)
+    newer_and_wrong = resigned(each(number(7, "B", 2), flip(RESERVED)))
+    comment = "version 2, of which no other byte is known"
+    j.add("version-2-and-reserved", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=newer_and_wrong)
     wholes = {
         "empty": ("no bytes", lambda data: b""),
         "one-slot": ("one slot alone", lambda data: data[:SLOT_B]),

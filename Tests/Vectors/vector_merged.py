@@ -49,7 +49,7 @@ def file():
         description = copy.deepcopy(common)
         description["tail"].append(changes)
         sides.append(r.read_vault(d.NewFile(description).file, r.Key(KEY)))
-    data, _ = c.new_file(sides[0], *c.merged(*sides), {"now": NOW}, seeded_random("coffer vectors 1: a merge"))
+    data, _ = c.new_file(sides[0], *c.merged(*sides), {"now": NOW, "time": NOW}, seeded_random("coffer vectors 1: a merge"))
     return data
 
 

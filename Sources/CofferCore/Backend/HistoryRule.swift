@@ -4,9 +4,8 @@ package import FoundationEssentials
 package protocol HistoryRecord {
   /// The number of the version, as in ``SecretVersion``.
   var number: Int { get }
-  /// Returns the metadata that was stored with the value, or empty metadata for a removal. Throws `.tampered` if the
-  /// metadata of a damaged vault does not decode.
-  func metadata() throws(SecretError) -> SecretMetadata
+  /// The metadata that was stored with the value, or empty metadata for a removal.
+  var metadata: SecretMetadata { get }
   /// Whether the record is a removal. Every other record has a value.
   var isRemoval: Bool { get }
   /// When the version was stored, or the secret removed.

@@ -43,14 +43,13 @@ public struct RemovedSecret: Hashable, Sendable {
 }
 
 extension SecretVersion {
-  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a
-  /// record throws.
-  package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
-    try records.reversed().map { record throws(SecretError) in
+  /// Returns the versions of a secret, newest first, from its records, oldest first.
+  package static func list(_ records: [some HistoryRecord]) -> [SecretVersion] {
+    records.reversed().map { record in
       let kind: Kind =
         record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
       return SecretVersion(
-        number: record.number, kind: kind, date: record.date, metadata: try record.metadata())
+        number: record.number, kind: kind, date: record.date, metadata: record.metadata)
     }
   }
 }

@@ -73,6 +73,7 @@ extension Diagnosis {
       add(
         .ok, "key",
         "the vault was opened with the credential from \(source() ?? "no source")")
+      try examineMembers(vault, description)
       try examineCondition(vault)
       try examineClock(vault)
       try examineExpiry(of: vault.items(inService: service))
@@ -84,6 +85,25 @@ extension Diagnosis {
       add(.ok, "key", "no credential source opens the vault, so commands will prompt for the passphrase")
     }
     return true
+  }
+
+  /// Says who can open the vault and who could.
+  private mutating func examineMembers(
+    _ vault: VaultBackend, _ description: VaultDescription
+  ) throws(SecretError) {
+    let slots = description.keySlots.map { "\($0.summary) since \($0.created.day)" }
+    add(.ok, "key", "the vault opens with \(slots.listed(most: 10))")
+    let former = try vault.formerKeySlots().reversed()
+    if !former.isEmpty {
+      let slots = former.map { "\($0.slot.summary) until \($0.removed.day)" }
+      add(.ok, "key", "it opened with \(slots.listed(most: 10))")
+    }
+    if let last = former.first(where: { !$0.hasNewMasterKey }) {
+      add(
+        .note, "key",
+        "the master key has not changed since the key slot \(last.slot.summary) was removed: whoever has its credential and "
+          + "an earlier copy of the vault can read the vault", "To change the master key: secret rekey")
+    }
   }
 
   /// Says how the vault is compared with what was seen of it before, and which damage does not prevent its use.

@@ -50,9 +50,7 @@ extension VaultBackend {
     slots += try KeySlot.make(
       for: recipients, beside: slots, keys, vault: vault, label: "", options: options,
       environment: environment)
-    var settings = BaseIndex.Settings(lookupKey: environment.randomness.array(32), history: history)
-    settings.noteMembers(
-      of: slots, at: Member.Moment(sequence: 1, time: Timestamp.milliseconds(environment.now())))
+    let settings = BaseIndex.Settings(lookupKey: environment.randomness.array(32), history: history)
     var writer = VaultFileWriter(
       try medium.newFile(), header: Header(vaultID: vault, slots: slots), keys: keys,
       index: BaseIndex(sequence: 1, settings: settings, recent: BaseIndex.Recent(floor: 1)))

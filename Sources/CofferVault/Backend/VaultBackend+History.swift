@@ -5,7 +5,7 @@ internal import FoundationEssentials
 extension VaultBackend {
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try read { vault throws(SecretError) in
-      try SecretVersion.list(vault.history(of: identifier, now: environment.now()))
+      SecretVersion.list(try vault.history(of: identifier, now: environment.now()))
     }
   }
 
@@ -43,14 +43,16 @@ extension VaultBackend {
           for entry in try vault.history(of: old, now: environment.now()).dropLast()
           where entry.record.kind == .put {
             do throws(SecretError) {
-              let earlier = SecretItem(identifier: new, metadata: try entry.metadata())
+              let earlier = SecretItem(identifier: new, metadata: entry.metadata)
               try transaction.append(
-                try vault.value(of: entry, for: old), earlier, keepsNothing: entry.record.keepsNothing)
+                try vault.value(of: entry, for: old), earlier, keepsNothing: entry.record.keepsNothing,
+                after: entry.record)
             } catch  where error.code == .tampered {}
           }
           let item = SecretItem(identifier: new, metadata: secret.metadata)
-          let keepsNothing = try vault.newest(old)?.keepsNothing ?? false
-          try transaction.append(secret.value, item, keepsNothing: keepsNothing)
+          let newest = try vault.newest(old)
+          try transaction.append(
+            secret.value, item, keepsNothing: newest?.keepsNothing ?? false, after: newest?.record)
         } else {
           try transaction.store(secret.value, for: new, metadata: .replace(secret.metadata))
         }

@@ -1,8 +1,15 @@
 public import CofferCore
+internal import CofferVaultFormat
 
 // Key slots, and changes of the master key.
 
 extension VaultBackend {
+  /// Returns the key slots that were removed, in the order of their removal: the last 256. Throws an error of the
+  /// vault.
+  package func formerKeySlots() throws(SecretError) -> [FormerVaultKeySlot] {
+    try read { vault in vault.base.settings.formerSlots.map(FormerVaultKeySlot.init) }
+  }
+
   /// Opens the vault, and each key slot that one of the vault's own credentials or of `credentials` fits.
   ///
   /// A change of the master key that gets the result does not stretch a passphrase again. To add slots to an earlier

@@ -176,6 +176,25 @@ package final class DerivedKeys: Sendable {
   package func openValue(
     _ sealed: [UInt8], vault: Bytes16, record: Record
   ) throws(SecretError) -> SecretBytes {
+    try openValue(sealed, vault: vault, record: record) { _, _ in }
+  }
+
+  /// Returns the value that `record` describes, sealed under `other`. Throws `.tampered`.
+  func resealed(
+    _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
+  ) throws(SecretError) -> [UInt8] {
+    var result: [UInt8] = []
+    _ = try openValue(sealed, vault: vault, record: record) { padded, context in
+      result = other.seal(padded.bindMemory(to: UInt8.self).span, context)
+    }
+    return result
+  }
+
+  /// `body` gets the padded value.
+  private func openValue(
+    _ sealed: [UInt8], vault: Bytes16, record: Record,
+    _ body: (UnsafeRawBufferPointer, SealContext) -> Void
+  ) throws(SecretError) -> SecretBytes {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
       throw .tampered("a value is not the one that its record names")
     }
@@ -184,6 +203,7 @@ package final class DerivedKeys: Sendable {
     let value = SecretBytes(capacity: sealed.count - Layout.sealOverhead) { output in
       let count = openPadded(sealed.span, context, into: output) ?? .max
       isAuthentic = count <= Layout.maximumValueLength
+      if isAuthentic { body(UnsafeRawBufferPointer(output), context) }
       return isAuthentic ? count : 0
     }
     guard isAuthentic else { throw .tampered("\(context.part) is not authentic") }

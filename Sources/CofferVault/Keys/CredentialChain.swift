@@ -36,7 +36,7 @@ package struct CredentialChain: Sendable {
   private func key(
     of slot: KeySlot, with credential: VaultCredential, _ budget: inout DerivationBudget
   ) throws(SecretError) -> SlotKey? {
-    guard let parameters = slot.parameters, parameters.credentialKind == credential.kind else { return nil }
+    guard let parameters = slot.parameters, parameters.kind.credentialKind == credential.kind else { return nil }
     if let cost = parameters.cost, !budget.spend(cost) {
       throw SecretError(
         .costLimitExceeded,

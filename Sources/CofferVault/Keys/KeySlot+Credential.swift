@@ -1,17 +1,19 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// Which credentials fit a key slot, and how a credential becomes the key that wraps the master key in it.
-extension KeySlotParameters {
+extension KeySlotParameters.Kind {
   /// The kind of credential that opens the slot.
   var credentialKind: VaultCredential.Kind {
     switch self {
     case .passphrase: .passphrase
     case .key: .key
-    case .recipient: .identity
+    case .x25519, .hybrid: .identity
     }
   }
+}
 
+/// Which credentials fit a key slot, and how a credential becomes the key that wraps the master key in it.
+extension KeySlotParameters {
   /// The cost of ``key(for:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? {
     guard case .passphrase(let passes, let memory, _) = self else { return nil }

@@ -35,9 +35,32 @@ public struct VaultKeySlot: Hashable, Sendable {
   init(_ slot: KeySlot, at index: Int) {
     id = slot.isKnown ? slot.id.hex : "slot-\(index + 1)"
     recipient = slot.recipient
-    kind = slot.parameters?.credentialKind
+    kind = slot.parameters?.kind.credentialKind
     cost = slot.parameters?.cost
     created = Timestamp.date(slot.created)
     label = slot.label
+  }
+
+  /// The vault keeps only the beginning of the recipient.
+  fileprivate init(_ former: FormerKeySlot) {
+    let type = KeySlotParameters.Kind(rawValue: former.type)
+    (id, kind, cost) = (former.id.hex, type?.credentialKind, nil)
+    recipient =
+      type?.isForRecipients == true
+      ? VaultRecipient(key: former.recipient, isPostQuantum: type == .hybrid) : nil
+    (created, label) = (Timestamp.date(former.created), former.label)
+  }
+}
+
+/// A key slot that was removed from a vault.
+package struct FormerVaultKeySlot: Sendable {
+  /// Of a post-quantum recipient, only the beginning is known.
+  package let slot: VaultKeySlot
+  package let removed: Date
+  /// Whether the master key has changed since. If not, whoever had the slot's credential may still know the master key.
+  package let hasNewMasterKey: Bool
+
+  init(_ former: FormerKeySlot) {
+    (slot, removed, hasNewMasterKey) = (VaultKeySlot(former), Timestamp.date(former.removed), !former.isTrace)
   }
 }

@@ -209,9 +209,26 @@ package final class VaultSnapshot: Sendable {
   }
 
   private func block(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
-    try blocks.part(at: entry.offset) { () throws(SecretError) in
-      try Block(part(.block, entry), entry: entry)
+    try blocks.part(at: entry.offset) { () throws(SecretError) in try openBlock(entry) }
+  }
+
+  private func openBlock(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
+    try Block(part(.block, entry), entry: entry, maximumSequence: base.sequence)
+  }
+
+  /// Returns the record with the highest sequence in the base, or `nil` if there is none. Throws `.tampered`.
+  func newestInBase() throws(SecretError) -> Record? {
+    var newest: (sequence: Int, block: Block, index: Int)?
+    for node in 0..<(base.hasNodes ? base.entries.count : 1) {
+      for entry in try list(node) {
+        let block = try openBlock(entry)
+        for index in 0..<block.count where block.position(index).sequence > newest?.sequence ?? 0 {
+          newest = (block.position(index).sequence, block, index)
+        }
+      }
     }
+    guard let newest else { return nil }
+    return try newest.block.item(newest.index, valuesFrom: file.baseStart).record
   }
 
   /// Calls `body` with the items of each block in the order of the base, and checks that the base has no gap. Throws
@@ -222,8 +239,7 @@ package final class VaultSnapshot: Sendable {
     for node in 0..<(base.hasNodes ? base.entries.count : 1) {
       for entry in try list(node) {
         guard last.map({ $0 < entry.first }) ?? true else { throw .tampered("two blocks overlap") }
-        let items = try Block(part(.block, entry), entry: entry)
-          .items(valuesFrom: end, maximumSequence: base.sequence)
+        let items = try openBlock(entry).items(valuesFrom: end)
         end = entry.end
         last = items.last.map { VersionPosition($0.record) }
         try body(items)

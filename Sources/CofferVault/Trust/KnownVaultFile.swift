@@ -134,7 +134,8 @@ struct KnownVaultFile {
     var isHalfDamaged: Bool { other == nil }
   }
 
-  /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is about something else.
+  /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is about something else, and
+  /// `.unsupportedVersion` if a later version of Coffer wrote it.
   func slots(of opened: Opened) throws(SecretError) -> Slots {
     let length = KnownVaultRecord.slotLength
     let bytes: [UInt8]
@@ -150,19 +151,22 @@ struct KnownVaultFile {
     guard bytes.dropFirst(2 * length).elementsEqual(sized(ending)),
       ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty,
       let slots = Slots(
-        content(Array(bytes[..<length]), ending), content(Array(bytes[length..<2 * length]), ending),
+        try content(Array(bytes[..<length]), ending),
+        try content(Array(bytes[length..<2 * length]), ending),
         path: String(rest) ?? "")
     else { throw .unverifiable(path: path, "its record is damaged") }
     return slots
   }
 
-  private func content(_ slot: [UInt8], _ ending: String) -> SeenState? {
+  /// Returns `nil` if the slot is invalid. Throws `.unsupportedVersion`.
+  private func content(_ slot: [UInt8], _ ending: String) throws(SecretError) -> SeenState? {
     let hashed = Array(slot[..<KnownVaultRecord.hashedLength])
     guard Self.withHash(hashed) == slot else { return nil }
     do throws(SecretError) {
       let (record, mac) = try KnownVaultRecord.parse(hashed)
       return (record.policy == .key) == subject.isVault ? SeenState(record, text: ending, mac: mac) : nil
     } catch {
+      if error.code == .unsupportedVersion { throw error }
       return nil
     }
   }

@@ -48,8 +48,9 @@ extension VaultSnapshot {
     let rules = [HistoryRule(base.settings.history, time: time), HistoryRule(changes.history, time: time)]
     let (recent, floor) = try changesBeforeRewrite()
     let sequence = transaction.state.sequence + 1
-    settings.noteMembers(
-      of: header.slots, at: Member.Moment(sequence: sequence, time: Timestamp.milliseconds(now)))
+    try settings.noteRemoved(
+      from: file.header.slots, to: header.slots, isRekey: newKeys !== keys, sequence: sequence,
+      time: Timestamp.milliseconds(now))
     var writer = try VaultFileWriter(
       file.storage.draft(.replacement), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
@@ -60,21 +61,20 @@ extension VaultSnapshot {
       let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
       for entry in kept {
         if entry.isRemoval {
-          try writer.append(entry.record, sealedValue: [])
+          try writer.append(entry.record.rewritten(), sealedValue: [])
           continue
         }
-        var record = entry.record
+        var record = try entry.record.rewritten()
         var sealed =
           try entry.valueOffset < state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : transaction.sealedValue(of: entry)
-        // A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards,
-        // so the new one must verify.
-        _ = try record.metadata()
-        let value = try keys.openValue(sealed, vault: header.vaultID, record: record)
-        if newKeys !== keys {
-          sealed = newKeys.sealValue(
-            value, .value(vault: header.vaultID, lookupID: record.id, sequence: record.sequence))
+        // A value is authenticated even if its seal is copied: the old file is gone afterwards, so the new one must
+        // verify.
+        if newKeys === keys {
+          _ = try keys.openValue(sealed, vault: header.vaultID, record: record)
+        } else {
+          sealed = try keys.resealed(sealed, vault: header.vaultID, record: record, under: newKeys)
           record = record.with(valueTag: Bytes16(tagOf: sealed))
         }
         try writer.append(record, sealedValue: sealed)
@@ -90,11 +90,7 @@ extension VaultSnapshot {
   /// The time of the record with the highest sequence, or `nil` if there is none.
   private func lastTime() throws(SecretError) -> Int64? {
     if let last = tail.frames.last { return try tail.entry(last).record.time }
-    var last: Record?
-    try forEachSecret { records in
-      if let newest = records.last?.record, newest.sequence > last?.sequence ?? 0 { last = newest }
-    }
-    return last?.time
+    return try newestInBase()?.time
   }
 
   /// The changes up to this state that the next root lists, and the sequence from which on the list is complete.

@@ -39,7 +39,7 @@ struct VaultFileWriter {
     let (bytes, count) = (block.bytes, block.count)
     let entry = try write(.block, bytes, first: first, itemCount: count)
     _ = try acceptable { () throws(SecretError) in
-      try Block(bytes, entry: entry).items(valuesFrom: blockStart, maximumSequence: index.sequence)
+      try Block(bytes, entry: entry, maximumSequence: index.sequence).items(valuesFrom: blockStart)
     }
     index.entries.append(entry)
     index.itemCount += count

@@ -155,20 +155,22 @@ final class VaultTransaction: SecretAccess {
   ) throws(SecretError) {
     try requireStorable(value, for: identifier, maximum: Layout.maximumValueLength)
     let newest = try newestRecord(identifier)
-    let existing = try newest.flatMap { entry throws(SecretError) in
-      entry.isRemoval ? nil : try entry.metadata()
-    }
-    let item = SecretItem(identifier: identifier, metadata: try metadata.applied(to: existing, now: now()))
-    try append(value, item, keepsNothing: history.keepsNothing(after: newest))
+    let existing = newest.flatMap { $0.isRemoval ? nil : $0 }
+    let item = SecretItem(
+      identifier: identifier, metadata: try metadata.applied(to: existing?.metadata, now: now()))
+    try append(value, item, keepsNothing: history.keepsNothing(after: newest), after: existing?.record)
   }
 
-  /// Stores a version with its metadata as it is.
-  func append(_ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool) throws(SecretError) {
+  /// Stores a version with its metadata as it is. `former` is the record of the value before it.
+  func append(
+    _ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool, after former: Record?
+  ) throws(SecretError) {
     let (id, sequence) = (lookupID(item.identifier), state.sequence + 1)
     let sealed = vault.keys.sealValue(
       value, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
-      try Record(id: id, sequence: sequence, sealedValue: sealed, item: item, keepsNothing: keepsNothing)
+      try Record(
+        id: id, sequence: sequence, sealedValue: sealed, item: item, keepsNothing: keepsNothing, after: former)
     }
     try append(record, sealedValue: sealed)
   }
@@ -186,7 +188,7 @@ final class VaultTransaction: SecretAccess {
   }
 
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try SecretVersion.list(history(identifier))
+    SecretVersion.list(try history(identifier))
   }
 
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {

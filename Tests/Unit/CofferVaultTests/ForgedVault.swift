@@ -71,7 +71,7 @@ struct ForgedVault: Sendable {
     ).withUnsafeBytes { Bytes16($0) }
     func sealed(_ record: Record, _ value: [UInt8]) -> Sealed {
       let body =
-        change.fields.isEmpty ? record.bytes : record.bytes.dropLast(2) + sized(change.fields)
+        change.fields.isEmpty ? record.bytes : record.bytes.dropLast(4) + sized(change.fields)
       return Sealed(position: VersionPosition(record), body: body, value: value)
     }
     guard let value = change.value else {

@@ -153,27 +153,6 @@ import Testing
     }
   }
 
-  @Test func aMemberIsRemovedAfterJoining() throws {
-    func isRead(_ joined: Int, removed: (sequence: Int, time: Int64)?) throws -> Bool {
-      var member = Member(
-        slot: Self.id(1), recipient: [UInt8](repeating: 2, count: 32),
-        joined: Member.Moment(sequence: joined, time: 7), label: "label")
-      member.removed = removed.map { Member.Moment(sequence: $0.sequence, time: $0.time) }
-      var root = Self.root()
-      root.settings.members = [member, member]
-      let bytes = root.bytes
-      return reads { () throws(SecretError) in
-        let parsed = try BaseIndex(parsing: bytes, start: Self.start, rootOffset: Self.start)
-        #expect(parsed.bytes == bytes && parsed.settings.members.map(\.label) == ["label", "label"])
-        #expect(parsed.settings.members.allSatisfy { $0.removed?.sequence == removed?.sequence })
-      }
-    }
-    #expect(try isRead(3, removed: nil) && isRead(3, removed: (3, 9)) && isRead(3, removed: (4, 0)))
-    #expect(try !isRead(3, removed: (2, 9)))
-    // A member who was not removed has no time of removal.
-    #expect(try !isRead(3, removed: (0, 9)))
-  }
-
   @Test func theNewestBlockForAnIdIsFound() {
     let entries = [2, 4, 4, 6].map { Self.entry($0, at: 0) }
     #expect((1...7).map { entries.index(for: Self.id($0)) } == [nil, 0, 0, 2, 2, 3, 3])
@@ -206,7 +185,7 @@ import Testing
       first: VersionPosition(first), offset: end ?? entries.reduce(1000) { $0 + $1.record.valueLength },
       length: 4000, itemCount: items ?? entries.count, tag: .zero)
     return reads { () throws(SecretError) in
-      let items = try Block(bytes, entry: entry).items(valuesFrom: 1000, maximumSequence: newest)
+      let items = try Block(bytes, entry: entry, maximumSequence: newest).items(valuesFrom: 1000)
       #expect(items.map { VersionPosition($0.record) } == entries.map { VersionPosition($0.record) })
     }
   }
@@ -244,7 +223,7 @@ import Testing
       let bytes = writer.bytes
       #expect(
         reads { () throws(SecretError) in
-          _ = try Block(bytes, entry: entry).item(0, valuesFrom: 1000)
+          _ = try Block(bytes, entry: entry, maximumSequence: 9).item(0, valuesFrom: 1000)
         } == isOne, "\(offset)")
     }
   }

@@ -37,7 +37,7 @@ import Testing
     }
     #expect(KnownVaultRecord.slotLength == 512 && KnownVaultRecord.hashedLength == 496)
     #expect(Subkey.allCases.map(\.rawValue) == Array(1...8) && Subkey.context == "coffer01")
-    #expect(TaggedField.firstCritical == 0x8000 && Padding.mark == 0x80)
+    #expect(Layout.maximumUnknownFields == 65_536 && Layout.maximumFormerKeySlots == 256 && Padding.mark == 0x80)
   }
 
   /// The bytes of the format that bind a seal to its place.

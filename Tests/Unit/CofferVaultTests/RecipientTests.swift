@@ -202,21 +202,39 @@ import Testing
     #expect(try vault.bytes == before)
   }
 
-  @Test func whoJoinedAndWhoWasRemovedIsRemembered() throws {
+  @Test func whoWasRemovedIsRemembered() throws {
     let (first, second) = (Self.identity(), Self.identity())
     let vault = try vault(for: first)
     try vault.open().addKeySlot(.recipient(recipient(second)), label: "server")
     let slots = try VaultBackend(path: vault.path, credentials: []).description().keySlots
     try vault.open().removeKeySlots(ids: [slots[1].id])
     try vault.open().rekey()
-    let members = try vault.open().read { snapshot in snapshot.base.settings.members }
-    #expect(members.map(\.label) == ["laptop", "server"])
-    #expect(members.map(\.slot.hex) == [slots[1].id, slots[2].id])
-    #expect(members.map { $0.removed != nil } == [true, false])
-    let removal = try #require(members[0].removed)
-    #expect(
-      removal.sequence > members[1].joined.sequence && members[1].joined.sequence > members[0].joined.sequence
-    )
+    let former = try vault.open().formerKeySlots()
+    #expect(former.map(\.slot.id) == [slots[1].id] && former.map(\.hasNewMasterKey) == [true])
+    #expect(former.map(\.slot.label) == ["laptop"] && former.map(\.slot.recipient) == [slots[1].recipient])
+    #expect(former.map(\.slot.created) == [slots[1].created])
+  }
+
+  /// A passphrase that is changed without a new master key leaves a trace until the next one. 256 traces fill the list.
+  @Test func aRemovalUnderTheSameMasterKeyIsRememberedUntilTheNextOne() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    var slot = try backend.addKeySlot(.passphrase(SecretBytes("first")))
+    let first = slot.id
+    for number in 1...256 {
+      slot = try backend.replaceKeySlot(id: slot.id, with: .passphrase(SecretBytes("\(number)")))
+    }
+    #expect(try backend.formerKeySlots().first?.slot.id == first)
+    #expect(try backend.formerKeySlots().count { !$0.hasNewMasterKey } == 256)
+    let before = try vault.bytes
+    let error = thrown { () throws(SecretError) in
+      _ = try backend.replaceKeySlot(id: slot.id, with: .passphrase(SecretBytes("one more")))
+    }
+    #expect(try error?.code == .tooLarge && vault.bytes == before)
+    try backend.removeKeySlots(ids: [slot.id])
+    let former = try vault.open().formerKeySlots()
+    #expect(former.count == 256 && former.allSatisfy(\.hasNewMasterKey))
+    #expect(former.last?.slot.id == slot.id && former.first?.slot.id != first)
   }
 
   @Test func aVaultHasUpTo240Slots() throws {

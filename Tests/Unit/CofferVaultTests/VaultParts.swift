@@ -21,8 +21,8 @@ extension VaultSnapshot {
     var end = file.baseStart
     return try blocks(in: bytes).flatMap { entry in
       defer { end = entry.end }
-      return try Block(open(.block, entry, in: bytes), entry: entry)
-        .items(valuesFrom: end, maximumSequence: base.sequence)
+      return try Block(open(.block, entry, in: bytes), entry: entry, maximumSequence: base.sequence)
+        .items(valuesFrom: end)
     }
   }
 

@@ -8,11 +8,15 @@ struct KeyListCommand: ParsableCommand {
     discussion: """
       Each line has the beginning of the slot's id, its kind, the day of its creation, its label, and the beginning of its \
       recipient, separated by tabs. --json has whole recipients. Without a key the slots are printed, but not verified. If \
-      the vault is refused, a message says why, and the status is not 0.
+      the vault is refused, a message says why, and the status is not 0. --members also prints the slots that were \
+      removed, with the day, and requires a key.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
+
+  @Flag(help: "Print the slots that were removed, too: everybody who can open the vault, or could.")
+  var members = false
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault has key slots")
@@ -21,6 +25,7 @@ struct KeyListCommand: ParsableCommand {
     do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
       refusal = error
     }
+    let former = members ? try vault.formerKeySlots() : []
     try format.print(
       slots.map { slot -> JSONObject in
         [
@@ -28,12 +33,16 @@ struct KeyListCommand: ParsableCommand {
           "memory": slot.cost?.memory, "passes": slot.cost?.passes,
           "recipient": slot.recipient?.description, "verified": refusal == nil,
         ]
-      },
-      or: slots.map { slot in
-        let day = slot.created.formatted(.iso8601.year().month().day())
-        let recipient = slot.recipient.map { "\t\($0.shortened)" } ?? ""
-        return "\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\(recipient)\n"
-      }.joined())
+      }
+        + former.map { former -> JSONObject in
+          [
+            "id": former.slot.id, "kind": former.slot.kindName, "created": former.slot.created,
+            "label": former.slot.label, "recipient": former.slot.recipient?.shortened, "verified": true,
+            "removed": former.removed, "newMasterKey": former.hasNewMasterKey,
+          ]
+        },
+      or: slots.map { "\($0.line)\n" }.joined()
+        + former.map { "\($0.slot.line)\tremoved \($0.removed.day)\n" }.joined())
     if let weakness = slots.quantumWeakness { inform(weakness) }
     guard let refusal else { return }
     if refusal.code == .locked {

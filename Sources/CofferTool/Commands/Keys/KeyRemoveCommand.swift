@@ -39,9 +39,6 @@ struct KeyRemoveCommand: ParsableCommand {
     editor.noteNewMasterKey()
     for slot in removed {
       inform("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
-      for other in remaining where slot.recipient != nil && other.recipient == slot.recipient {
-        note("This recipient has another slot, \(other.summary), and can still open the vault.")
-      }
     }
     if opened.ids.isSubset(of: removedIDs) { note("No credential at hand opens the vault any more.") }
     try editor.printNewPin(format, removed: removed)

@@ -63,16 +63,17 @@ struct Vector: Decodable {
     let removed: [Removal]?
     let history: History?
     let lineage: Int?
-    let members: [Member]?
+    let formerSlots: [FormerSlot]?
   }
-  struct Member: Decodable {
+  struct FormerSlot: Decodable {
     let slotId: String
-    let recipientHash: String
-    let label: String
-    let joined: Int
-    let joinedTime: Int64
+    let type: UInt8
+    let isTrace: Int
+    let recipient: String
+    let created: Int64
     let removed: Int
     let removedTime: Int64
+    let label: String
   }
   let name: String
   let comment: String

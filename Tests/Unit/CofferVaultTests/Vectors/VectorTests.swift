@@ -19,8 +19,8 @@ import Testing
     print("vectors: \(vectors.count)")
   }
 
-  /// The number of former master keys and the members, which only an open vault shows.
-  @Test func everyRootHasItsLineageAndItsMembers() throws {
+  /// The number of former master keys and the former key slots, which only an open vault shows.
+  @Test func everyRootHasItsLineageAndItsFormerSlots() throws {
     let scratch = try TemporaryDirectory()
     let path = scratch.file("vector")
     for vector in try Vector.all() where vector.expect.items != nil && vector.edits == nil {
@@ -32,14 +32,15 @@ import Testing
       let settings = try VaultSnapshot(file, keys: chain.unlock(file)).base.settings
       let length = settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
       #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
-      let members = vector.expect.members ?? []
-      #expect(settings.members.count == members.count, "\(vector.name)")
-      for (found, expected) in zip(settings.members, members) {
+      let slots = vector.expect.formerSlots ?? []
+      #expect(settings.formerSlots.count == slots.count, "\(vector.name)")
+      for (found, expected) in zip(settings.formerSlots, slots) {
+        let (recipient, mark) = (try Hex.bytes(expected.recipient), expected.isTrace == 1)
+        #expect(found.id.hex == expected.slotId && found.type == expected.type, "\(vector.name)")
+        #expect(found.recipient == recipient && found.isTrace == mark, "\(vector.name)")
+        #expect(found.created == expected.created && found.label == expected.label, "\(vector.name)")
         #expect(
-          try found.slot.hex == expected.slotId && found.recipient == Hex.bytes(expected.recipientHash)
-            && found.label == expected.label && found.joined.sequence == expected.joined
-            && found.joined.time == expected.joinedTime && (found.removed?.sequence ?? 0) == expected.removed
-            && (found.removed?.time ?? 0) == expected.removedTime, "\(vector.name)")
+          found.sequence == expected.removed && found.removed == expected.removedTime, "\(vector.name)")
       }
     }
   }
@@ -61,6 +62,7 @@ import Testing
       let environment = VaultEnvironment(now: { now })
       let backend = VaultBackend(
         path: path, credentials: credentials, options: VaultOptions(), environment: environment)
+      if vector.credential.identity != nil { try backend.trust() }
       let before = try backend.verify()
       try backend.set("from now", [1])
       try backend.compact()
@@ -72,6 +74,7 @@ import Testing
       let again = VaultBackend(
         path: path, credentials: [VaultCredentialSource(vector.credential)], options: VaultOptions(),
         environment: environment)
+      if vector.credential.identity != nil { try again.trust() }
       #expect(try again.get("from now") == [2])
       let after = try again.verify()
       let restored = vector.expect.removed?.count ?? 0
