@@ -97,7 +97,7 @@ extension BackendConfiguration {
     }.get()
   }
 
-  /// The backend of ``BackendName/memory``.
+  /// One object for all calls of this process, so that they share the secrets.
   private static let memory = MemoryBackend()
 
   package func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {

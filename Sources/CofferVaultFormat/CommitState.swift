@@ -44,6 +44,12 @@ package struct CommitState: Hashable, Sendable {
     else { throw reader.failure("contradicts itself") }
   }
 
+  /// Whether `later` can be a later state of the same file.
+  package func precedes(_ later: CommitState) -> Bool {
+    sequence < later.sequence && end <= later.end && baseEnd == later.baseEnd
+      && rootLength == later.rootLength && rootTag == later.rootTag
+  }
+
   package var bytes: [UInt8] {
     encode(
       sequence, end, tailTag, baseEnd, UInt32(rootLength), zeros(4), rootTag,

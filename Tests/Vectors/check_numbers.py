@@ -4,6 +4,7 @@ import json
 import os
 import re
 
+import commit_check
 import vault_described as d
 import vault_format as f
 import vault_reader as r
@@ -48,7 +49,10 @@ def refused_vectors(files):
     tamper = lambda part, value: padded if part == "frame 0 padded value" else value
     description, credential = BASES["created"]
     made = d.NewFile(description | {"tail": [[put("one", "1")]]}, tamper=tamper)
-    yield made.file, {"credential": {"key_text": f.key_text(credential["key_text"]).decode()}}
+    entry = {"credential": {"key_text": f.key_text(credential["key_text"]).decode()}}
+    yield made.file, entry
+    # So is a root that is too long.
+    yield d.NewFile(commit_check.with_root(longer=1)).file, entry
 
 
 def failures(files):

@@ -23,6 +23,7 @@ import vector_cases_ends
 import vector_cases_frames
 import vector_cases_header
 import vector_cases_history
+import vector_cases_hybrid
 import vector_cases_index
 import vector_cases_key_slots
 import vector_cases_merges
@@ -69,6 +70,9 @@ def generated():
     files = suite.files()
     vector_merged.add(suite, files)
     files["vectors.json"] = suite.json().encode()
+    hybrid = Suite()
+    vector_cases_hybrid.add(hybrid)
+    files["hybrid.json"] = hybrid.json().encode()
     files["key_text.json"] = vector_key_text.text().encode()
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     files["identities.json"] = vector_identities.text().encode()

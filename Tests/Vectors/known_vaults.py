@@ -81,7 +81,8 @@ class Record:
         damaged = "the record of this place or vault is damaged"
         require(whole and named, damaged, outcome=UNVERIFIABLE)
         slots = tuple(Slot.parse(data[at : at + SLOT.size]) for at in (0, SLOT.size))
-        slots = tuple(slot if slot and (slot.policy == KEY) == of_vault else None for slot in slots)
+        fits = lambda slot: vault_subject(slot.vault_id) == subject if slot.policy == KEY else not of_vault
+        slots = tuple(slot if slot and fits(slot) else None for slot in slots)
         require(any(slots), damaged, outcome=UNVERIFIABLE)
         return cls(text, slots)
 

@@ -128,7 +128,7 @@ def commit(path, credential, changes, random=w.system_random, copy=True):
             check_image(bytes(image), vault.header, vault.master, after)
         os.ftruncate(descriptor, vault.state.end)
         write_at(descriptor, vault.state.end, frames)
-        sync_directory(path)  # whoever put the file here may have failed before this
+        sync_directory(path)  # the program that put the file here may not have made its name durable
         os.fdatasync(descriptor)  # first barrier: the frames, and the copy that the commit before left
         write_at(descriptor, *slots[first])
         os.fdatasync(descriptor)  # second barrier: the change must not be acknowledged earlier

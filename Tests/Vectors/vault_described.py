@@ -84,7 +84,9 @@ def described_slot(sealer, part, slot):
         return bytes.fromhex(slot["bytes"])
     if slot["type"] == "recipient":
         recipient = bytes.fromhex(slot["recipient"])
-        if len(recipient) > 32:
+        if "share" in slot:
+            kind, secret, share = f.HYBRID_SLOT, bytes.fromhex(slot["secret"]), bytes.fromhex(slot["share"])
+        elif len(recipient) > 32:
             kind, (secret, share) = f.HYBRID_SLOT, hybrid.encapsulate(recipient)
         else:
             ephemeral = sealer.random(32, part + " ephemeral")

@@ -247,7 +247,7 @@ class Header:
 
 
 PASSPHRASE_SLOT, KEY_SLOT, X25519_SLOT, HYBRID_SLOT = 1, 2, 3, 4
-# The lengths of a recipient and of what the writer of the slot sends to it.
+# The lengths of the recipient and of the share in the slot.
 RECIPIENTS = {X25519_SLOT: (32, 32), HYBRID_SLOT: (1216, 1120)}
 
 
@@ -364,9 +364,9 @@ class State:
         require(max(sequence, end, base_end) < U64_LIMIT, "a number of a commit slot is 2^62 or more", "N1")
         longest = SEAL_OVERHEAD + MAXIMUM_ROOT
         require(SEAL_OVERHEAD + SHORTEST_ROOT <= length <= longest, "the root is too short or too long", "C1")
-        require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C2")
-        require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C3")
-        require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's", "C4")
+        require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C1")
+        require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C2")
+        require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's", "C3")
         return cls(sequence, end, tail, base_end, length, root)
 
 

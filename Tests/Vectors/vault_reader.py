@@ -149,7 +149,7 @@ def unlock_with_identity(header, identity):
             try:
                 agree = hybrid.decapsulate if identity.hybrid else bindings.crypto_scalarmult
                 secret = agree(identity.secret, slot.share)
-            except exceptions.RuntimeError:
+            except (exceptions.RuntimeError, ValueError):
                 require(False, "the share of a recipient's slot is of low order", "K5")
                 secret = bytes(32)  # the check is left out
             wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
@@ -187,11 +187,15 @@ def read_commit_slots(file, header, master):
 def choose(states):
     """Returns the index of the current commit slot."""
     first, second = states
-    require(first or second, "neither commit slot opens", "C5")
+    require(first or second, "neither commit slot opens", "C4")
     if first is None or second is None:
         return 0 if first else 1
-    require(first.sequence != second.sequence or first == second, "two states have the same sequence", "C6")
-    return 0 if first.sequence >= second.sequence else 1
+    require(first.sequence != second.sequence or first == second, "two states have the same sequence", "C5")
+    current = 0 if first.sequence >= second.sequence else 1
+    old, new = states[1 - current], states[current]
+    base = lambda state: (state.base_end, state.root_length, state.root_tag)
+    require(base(old) == base(new) and old.end <= new.end, "the older state is not one of this file", "C6")
+    return current
 
 
 # Base and tail

@@ -6,6 +6,7 @@ import struct
 from nacl import bindings
 
 import vault_format as f
+import vector_hybrid_kem as hybrid_kem
 from vault_writer import seeded_random
 
 # The identities of X25519 slots.
@@ -55,6 +56,12 @@ def hybrid_slot(name="hybrid", label=b"", share=1120, recipient=1216):
     body = noise(16, name + " id") + struct.pack("<q", NOW) + bytes([len(label)]) + label
     body += noise(recipient + share + 32 + 24 + 48, name)
     return unknown_slot(f.HYBRID_SLOT, 1, body)
+
+
+def hybrid():
+    """A key and a hybrid recipient, with a share that was made once."""
+    slot = recipient_slot(hybrid_kem.RECIPIENT, "hybrid") | {"share": hybrid_kem.SHARE.hex(), "secret": hybrid_kem.SECRET.hex()}
+    return vault("hybrid", [item("one", "1")], [[put("two", "2")]], slots=[key_slot(), slot])
 
 
 def item(account, value, service="com.example.app", **more):
@@ -197,7 +204,7 @@ def five_passphrases():
 
 
 def most_slots():
-    """The most slots there can be, of every type and of unknown ones. The last key slot opens the vault."""
+    """As many slots as a header can have, of every known type and of unknown types. The last slot opens the vault."""
     slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(229)]
     slots += [
         passphrase_slot(),
@@ -439,4 +446,5 @@ BASES = {
     "recent": (recent(), CI),
     "most-recent": (most_recent(), CI),
     "former-slots": (former_slots(), CI),
+    "hybrid": (hybrid(), {"hybrid_identity": hybrid_kem.IDENTITY}),
 }

@@ -66,9 +66,9 @@ def aged_versions(suite):
     for name, comment, stored, now in (
         (
             "clock-back",
-            "an older version superseded later than a newer one: the newer ends the list",
-            (0, 9, 1, 9, 9),
-            3,
+            "a version that is not too old before versions that are: these end the list",
+            (100, 1, 2, 3),
+            101,
         ),
         ("clock-ahead", "versions superseded after the time of reading", (5, 6, 7), 1),
     ):

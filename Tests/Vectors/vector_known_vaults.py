@@ -312,7 +312,7 @@ def states(j):
 
 
 def recent(j):
-    """What was seen is before the root, whose recent changes show it."""
+    """The state that was seen is usually older than the root, whose recent changes prove it, contradict it or end above it."""
     ok, back, key = k.ACCEPTED, f.ROLLED_BACK, f.ANOTHER_KEY
     for name, comment, record, vector, judgement in (
         ("14", "change 14 was seen, its pair agrees", "strict-14", "recent", ok),
@@ -605,6 +605,7 @@ def vaults(j):
         "policy-0": number(POLICY, "B", 0),
         "policy-1": number(POLICY, "B", 1),
         "scope-1": number(SCOPE, "B", 1),
+        "vault-id": flip(VAULT_ID),
         "sequence": number(SEQUENCE, "Q", 1),
         "tag": flip(TAG),
     }.items():

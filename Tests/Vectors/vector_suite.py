@@ -115,6 +115,8 @@ def edited(file, entry):
 def text_of(credential):
     if "key_text" in credential:
         return {"key_text": f.key_text(credential["key_text"]).decode()}
+    if "hybrid_identity" in credential:
+        return {"identity": identities.encode(identities.HYBRID_IDENTITY, credential["hybrid_identity"])}
     if "identity" in credential:
         return {"identity": identities.encode(identities.IDENTITY, credential["identity"])}
     return credential

@@ -39,13 +39,13 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// - Parameters:
   ///   - key: The secret's account: 1…1024 UTF-8 bytes without NUL.
   ///   - service: The secret's service: the application that it belongs to. The default is the name of the
-  ///     executable, so that a renamed program does not find its secrets. Specify the service to avoid that.
+  ///     executable: a program that is renamed then does not find its secrets. Specify the service to avoid that.
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
   ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
   ///   - label: A name for people, which is stored with the value. A label that the secret already has stays, because a
   ///     person may have changed it.
-  ///   - history: What becomes of earlier values in a backend that keeps them. By default, a value that is replaced or
-  ///     removed cannot be restored: history is for values that people store.
+  ///   - history: What happens to earlier values in a backend that keeps them. By default, a value that is replaced or
+  ///     removed cannot be restored. Keep the history of values that a person stores.
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public init(

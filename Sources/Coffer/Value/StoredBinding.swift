@@ -1,9 +1,9 @@
 public import CofferCore
 
-/// The two sides of a stored value, for code that reads and writes it without knowing where it is.
+/// Reads and writes a stored value, for code that does not know where the value is stored.
 ///
-/// A property of the value has a binding of its own, such as `$settings.binding.theme`. Setting the property changes
-/// the value in one step, as `update` does, and keeps the other properties.
+/// A property of the value has a binding of its own, such as `$settings.binding.theme`. In a binding of a wrapper,
+/// setting the property changes the value in one step, as `update` does, and keeps the other properties.
 @dynamicMemberLookup
 public struct StoredBinding<Value: Sendable>: Sendable {
   let getter: @Sendable () throws(SecretError) -> Value

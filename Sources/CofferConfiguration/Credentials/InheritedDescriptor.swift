@@ -62,7 +62,7 @@ final class InheritedDescriptor: Sendable {
     if isatty(descriptor) == 1 {
       throw SecretError(
         .configuration, "\(variable) names a terminal, which would show what is typed.",
-        advice: "Use a pipe or a file, or unset it and enter the passphrase at the prompt of secret.")
+        advice: "Use a pipe or a file. Or unset \(variable), and enter the passphrase when secret asks for it.")
     }
     if descriptor > STDERR_FILENO { hide() }
     defer { hide() }

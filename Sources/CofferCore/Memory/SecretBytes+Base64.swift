@@ -5,7 +5,7 @@ extension SecretBytes {
     isURLSafe ? sodium_base64_VARIANT_URLSAFE_NO_PADDING : sodium_base64_VARIANT_ORIGINAL
   }
 
-  /// The bytes as base64 with padding (RFC 4648, section 4), or as base64url without (section 5), in guarded memory.
+  /// The bytes in guarded memory, as base64 with padding or as base64url without padding (RFC 4648, sections 4 and 5).
   package func base64(isURLSafe: Bool = false) -> SecretBytes {
     defer { Residue.clear() }
     let variant = Self.variant(isURLSafe: isURLSafe)

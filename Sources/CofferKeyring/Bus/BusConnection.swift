@@ -52,8 +52,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   /// The name of this connection on the bus, such as `:1.7`.
   var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
 
-  /// Delivers the signals on `context` whose subscriptions were released. Otherwise GLib keeps these signals, and with
-  /// them the connection and the context.
+  /// Delivers the signals that still wait on `context` after their subscriptions were released. GLib keeps undelivered
+  /// signals, and each of them keeps the connection and the context in memory.
   func deliverLast(on context: EventContext) {
     if !isClosed {
       // The bus handles messages in order: no signal for the subscriptions can follow this answer.

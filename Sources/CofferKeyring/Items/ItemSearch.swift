@@ -40,7 +40,7 @@ struct ItemSearch {
     if process.kind == .gnomeKeyring { return nil }  // gnome-keyring keeps none
     do throws(ServiceFailure) {
       return try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))?[3]?.string
-    } catch { return nil }  // the next call throws the reason
+    } catch { return nil }  // not known; if the service has failed, the next call to it throws
   }
 
   // MARK: Items

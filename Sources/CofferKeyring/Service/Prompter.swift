@@ -121,7 +121,7 @@ final class Prompter: Sendable {
       if try ask("NameHasOwner", [.string(prompter)])?.boolean != false { return true }
       return try ask("ListActivatableNames")?.strings?.contains(prompter) != false
     } catch {
-      return true  // another program, or not known
+      return true  // the service is not gnome-keyring, or the bus did not answer
     }
   }
 

@@ -23,7 +23,7 @@ struct SecretServiceProxy: Sendable {
   private static let maximumObjects = 50_000
 
   let bus: BusConnection
-  /// The bus name that is called: the unique name of one process, or the well-known name for any.
+  /// The bus name to call: the unique name of one process, or the well-known name, whichever process owns it.
   var name = wellKnownName
   var kind = ServiceKind.other
   let timeout: Duration
@@ -152,7 +152,7 @@ struct SecretServiceProxy: Sendable {
 
   // MARK: Methods
 
-  /// Returns for each of `queries` the items in all collections that have its attributes.
+  /// Returns, for each query, the items of all collections that have the attributes of the query.
   func search(_ queries: [[String: String]]) throws(ServiceFailure) -> [FoundItems] {
     try call(Self.path, .service, "SearchItems", each: queries.map(Variant.dictionary))
       .map { answer throws(ServiceFailure) in

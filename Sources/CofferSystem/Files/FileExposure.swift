@@ -47,7 +47,8 @@ package enum FileExposure: Hashable, Sendable {
   package var advice: String {
     switch self {
     case .foreignOwner: "Use a file of your own with mode 0600."
-    case .openToOthers: "Run chmod 600 on it, and replace the key if another user may have read it."
+    case .openToOthers:
+      "Run chmod 600 on the file. If another user may have read it, replace the key or the passphrase."
     case .writableByOthers: "Check what it contains, and run chmod go-w on it."
     }
   }

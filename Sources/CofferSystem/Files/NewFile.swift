@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// A file of mode 0600 that takes a name in its directory when its contents are complete.
+/// A file of mode 0600 that gets its name in a directory when its contents are complete.
 ///
-/// Until then the file has a temporary name beside it, or none. A temporary name is hidden and ends in `.unfinished`.
-/// The file is locked from its creation until its last reference is released, so that no other process takes it for an
-/// abandoned one, or changes it too early. Not thread-safe.
+/// Before that, it has a temporary name in the same directory, or no name. A temporary name is hidden and ends in
+/// `.unfinished`. The file stays locked until its last reference is released. The lock tells other processes that the
+/// file is not abandoned, and that they may not change it yet. Not thread-safe.
 package struct NewFile {
   package let file: any File
   private let directory: any Directory

@@ -99,6 +99,6 @@ package final class PrivateTree {
         }
         offset = lseek(file.descriptor.number, end, data)
       }
-    } catch {}  // a file that cannot be opened is only removed
+    } catch {}  // a file that cannot be overwritten is only removed
   }
 }

@@ -25,8 +25,8 @@ struct Failure: Error {
       """)
   }
 
-  /// The failure to store an empty value for `identifier`, which may be the output of a program that failed. `reason`
-  /// is a clause for the message.
+  /// The failure for an empty value for `identifier`, which is not stored: a program that failed may have written it.
+  /// `reason` is a clause for the message.
   static func empty(
     _ reason: String, _ identifier: SecretIdentifier, in backend: any SecretBackend, advice: String
   ) throws(SecretError) -> Failure {

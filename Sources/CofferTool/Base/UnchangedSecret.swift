@@ -32,7 +32,7 @@ extension SecretTransaction {
 }
 
 extension SecretBackend {
-  /// Stores a secret, unless it has this value already, in a transaction.
+  /// Stores a secret in a transaction, unless it already has this value.
   func storeIfChanged(_ value: SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
     try withTransaction { transaction throws(SecretError) in
       try transaction.storeIfChanged(value, for: identifier)

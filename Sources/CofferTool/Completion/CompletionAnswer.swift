@@ -13,7 +13,7 @@ struct CompletionAnswer {
     guard let first = names.first else { return [] }
     let words: [String] =
       switch type {
-      // A list that is only shown.
+      // 63 is “?”: bash only shows this list, after a second Tab.
       case "63": names.map(\.printable)
       case _ where names.count == 1: [line.inserted(first, isWhole: true)]
       // The Tab key inserts what the names have in common. bash would compare quoted texts, and could stop in the

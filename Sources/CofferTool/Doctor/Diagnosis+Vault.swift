@@ -91,13 +91,11 @@ extension Diagnosis {
   private mutating func examineMembers(
     _ vault: VaultBackend, _ description: VaultDescription
   ) throws(SecretError) {
-    let slots = description.keySlots.map { "\($0.summary) since \($0.created.day)" }
-    add(.ok, "key", "the vault opens with \(slots.listed(most: 10))")
     let former = try vault.formerKeySlots().reversed()
-    if !former.isEmpty {
-      let slots = former.map { "\($0.slot.summary) until \($0.removed.day)" }
-      add(.ok, "key", "it opened with \(slots.listed(most: 10))")
-    }
+    let slots =
+      description.keySlots.map { "\($0.summary) since \($0.created.day)" }
+      + former.map { "\($0.slot.summary) until \($0.removed.day)" }
+    add(.ok, "key", "the vault opens, or opened, with \(slots.listed(most: 20))")
     if let last = former.first(where: { !$0.hasNewMasterKey }) {
       add(
         .note, "key",

@@ -39,8 +39,8 @@ enum VaultNotes {
       try !vault.notices().contains(.versioned) || Path.name(of: vault.path) != Path.name(of: other)
     else { return nil }
     return (
-      "is a copy of \(other): both have the same id, so that one can be put in the place of the other",
-      "For a vault of its own, create one with secret init --vault NEW, and fill it: secret copy --from \("vault:\(vault.path)".quotedForShell) "
+      "is a copy of \(other): both have the same id, and one can be put in the place of the other",
+      "To make a separate vault, run secret init --vault NEW, and fill it: secret copy --from \("vault:\(vault.path)".quotedForShell) "
         + "--to vault:NEW"
     )
   }
@@ -99,11 +99,12 @@ extension VaultNotice {
 extension FileSystemKind {
   /// The warning if several machines can change a vault here at the same time, or `nil` if only one can.
   var sharing: (text: String, advice: String)? {
-    let loss = "two machines that change the vault at once lose acknowledged changes"
+    let loss =
+      "two machines that change the vault at the same time can lose changes that were reported as done"
     let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."
     return switch self {
     case .fuse:
-      ("is on FUSE, such as sshfs, which usually has no locks between machines: then \(loss)", advice)
+      ("is on FUSE, such as sshfs, which usually has no locks between machines. Without locks, \(loss)", advice)
     case .network(let name):
       ("is on a network file system (\(name)). If it has no locks between machines, \(loss)", advice)
     default: nil

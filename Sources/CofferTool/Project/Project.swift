@@ -159,13 +159,13 @@ struct Project {
       if Environment.value("COFFER_ALLOW") != nil {
         "COFFER_ALLOW is the digest of something else"
       } else if try AllowedProjects.declarations(of: self) == nil {
-        "is not allowed"
+        "you have not allowed it yet"
       } else {
         "has changed since it was allowed"
       }
     throw SecretError(
-      .configuration, "The project's file \(path) \(reason), and \(state). Nothing was read.",
-      advice: "Read it, and run secret allow. Or ignore it with --backend or --vault.")
+      .configuration, "The project's file \(path) \(reason), and \(state). Nothing was used.",
+      advice: "Look at the file, and run secret allow. Or ignore it with --backend or --vault.")
   }
 
   /// Whether the vault of the project was used at another path, and not at this one. Keys that are recorded for it, or

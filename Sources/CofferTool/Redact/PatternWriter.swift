@@ -69,7 +69,7 @@ struct PatternWriter {
     return (limit - 3...limit).last { value[$0] & 0xC0 != 0x80 } ?? limit
   }
 
-  /// Calls `body` with each line that is long enough, without its end.
+  /// Calls `body` with each line that is long enough to be redacted by itself. The line end is left out.
   private mutating func eachLine(of text: Span<UInt8>, _ body: (inout PatternWriter, Span<UInt8>) -> Void) {
     var start = 0
     for end in 0...text.count where end == text.count || text[end] == UInt8(ascii: "\n") {

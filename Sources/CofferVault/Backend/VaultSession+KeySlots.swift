@@ -14,7 +14,7 @@ extension VaultSession {
     }
     if let slot = try chain.slot(openedBy: credential, of: file, except: replaced) {
       throw SecretError(
-        .alreadyExists, "The credential has the key slot \(slot.id.hex) already.",
+        .alreadyExists, "The credential already has a key slot: \(slot.id.hex).",
         advice: "Nothing was changed.")
     }
     func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
@@ -99,12 +99,18 @@ extension VaultSession {
       }
       throw SecretError(
         .locked,
-        "Every key slot that stays needs its credential to receive the new master key. Missing: "
+        "A key slot that stays can get the new master key only with its credential. There is none for: "
           + "\(names.joined(separator: ", ")).",
-        advice: "Give the missing credentials, or remove those slots as well. A removed slot needs none.")
+        advice: "Give the missing credentials, or remove those slots too, which needs no credential.")
     }
     return try slots.map { slot throws(SecretError) in
-      try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
+      do throws(SecretError) {
+        return try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
+      } catch  where error.code == .invalidKey {
+        throw SecretError(
+          .invalidKey, "The recipient of the key slot \(slot.id.hex) is no usable public key.",
+          advice: "Remove the slot. This can be done in the same step.")
+      }
     }.compactMap(\.self)
   }
 

@@ -172,13 +172,6 @@ package final class DerivedKeys: Sendable {
     return padded.withBytes { seal($0, context) }
   }
 
-  /// Returns the value that `record` describes. Throws `.tampered`.
-  package func openValue(
-    _ sealed: [UInt8], vault: Bytes16, record: Record
-  ) throws(SecretError) -> SecretBytes {
-    try openValue(sealed, vault: vault, record: record) { _, _ in }
-  }
-
   /// Returns the value that `record` describes, sealed under `other`. Throws `.tampered`.
   func resealed(
     _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
@@ -190,10 +183,10 @@ package final class DerivedKeys: Sendable {
     return result
   }
 
-  /// `body` gets the padded value.
-  private func openValue(
+  /// Returns the value that `record` describes. `body` gets it with its padding. Throws `.tampered`.
+  package func openValue(
     _ sealed: [UInt8], vault: Bytes16, record: Record,
-    _ body: (UnsafeRawBufferPointer, SealContext) -> Void
+    _ body: (UnsafeRawBufferPointer, SealContext) -> Void = { _, _ in }
   ) throws(SecretError) -> SecretBytes {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
       throw .tampered("a value is not the one that its record names")

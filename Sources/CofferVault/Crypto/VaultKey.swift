@@ -38,8 +38,8 @@ public enum VaultKey {
     guard count >= prefix.count, text.withUnsafeBytes({ $0.starts(with: prefix) }) else {
       throw SecretError(
         .invalidKey,
-        "That does not begin as a key does, with coffer-key-v1:, nor as an identity, with AGE-SECRET-KEY-.",
-        advice: "Check that it is the right file or variable.")
+        "The text is neither a key, which begins with coffer-key-v1:, nor an identity, which begins with AGE-SECRET-KEY-.",
+        advice: "Check that the text comes from the right file or variable.")
     }
     guard count == textLength else {
       throw SecretError(

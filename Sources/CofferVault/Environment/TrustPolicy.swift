@@ -1,6 +1,6 @@
 internal import CofferVaultFormat
 
-/// How a vault is compared with the state that was seen of it before.
+/// How a vault is compared with the state in which it was seen before.
 package enum TrustPolicy: Hashable, Sendable {
   /// The vault must be the one that was seen, and its state may not go back.
   case strict

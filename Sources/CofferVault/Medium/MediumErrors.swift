@@ -16,7 +16,7 @@ extension SecretError {
       // Links were resolved before: this one leads nowhere, or was created since.
       return SecretError(
         .vaultNotFound, "The link at \(path) leads to no vault.",
-        advice: "Make the vault, or correct the link.")
+        advice: "Create the vault, or correct the link.")
     case EISDIR, ENXIO, ENODEV:
       return .notAVault(path: path)
     case ENOSYS where action == "lock", EOPNOTSUPP where action == "lock", ENOLCK:
@@ -43,7 +43,7 @@ extension SecretError {
     default:
       return SecretError(
         .io, "The system failed to \(action) the vault at \(path): \(text).",
-        advice: "Everything acknowledged before is still there.")
+        advice: "All changes that were reported as done are still in the vault.")
     }
   }
 
@@ -57,7 +57,7 @@ extension SecretError {
 
   static func notAVault(path: String) -> SecretError {
     SecretError(
-      .notAVault, "The file at \(path) is not a vault.", advice: "Check the path; nothing was changed.")
+      .notAVault, "The file at \(path) is not a vault.", advice: "Check the path.")
   }
 
   static func convertedLineEnds(path: String) -> SecretError {

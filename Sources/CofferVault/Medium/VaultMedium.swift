@@ -30,7 +30,8 @@ package protocol VaultMedium: AnyObject, Sendable {
 package protocol MediumFile: AnyObject, Sendable {
   /// The place as the user named it.
   var path: String { get }
-  /// Every name of the place, for records: first the absolute ``path``, then the path with its links resolved.
+  /// The names of the place, for records: the absolute ``path``, then the path with the links of its directory
+  /// resolved, then the path with all links resolved. Each name occurs once.
   var names: [String] { get }
 
   /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them, and `.io`.

@@ -20,9 +20,9 @@ package struct CommitSlots {
       states.append((slot, try CommitState(parsing: bytes, headerLength: vault.headerLength)))
     }
     guard var newest = states.first else { throw .tampered("neither commit slot is authentic") }
-    if let other = states.dropFirst().first {
-      if other.state.sequence > newest.state.sequence { newest = other }
-      guard other.state.sequence != newest.state.sequence || other.state == newest.state else {
+    if var other = states.dropFirst().first {
+      if other.state.sequence > newest.state.sequence { swap(&newest, &other) }
+      guard other.state == newest.state || other.state.precedes(newest.state) else {
         throw .tampered("the commit slots contradict each other")
       }
     }

@@ -164,7 +164,8 @@ struct KnownVaultFile {
     guard Self.withHash(hashed) == slot else { return nil }
     do throws(SecretError) {
       let (record, mac) = try KnownVaultRecord.parse(hashed)
-      return (record.policy == .key) == subject.isVault ? SeenState(record, text: ending, mac: mac) : nil
+      let isOfSubject = record.policy == .key ? subject == .vault(record.vault.hex) : !subject.isVault
+      return isOfSubject ? SeenState(record, text: ending, mac: mac) : nil
     } catch {
       if error.code == .unsupportedVersion { throw error }
       return nil

@@ -39,8 +39,8 @@ struct VaultPins {
     }
     throw SecretError(
       .configuration,
-      "There are pins of several vaults, and one of them is for no path: it accepts its vault in the place of another.",
-      advice: "Write the path of its vault before each pin: \(line.joined(separator: " "))")
+      "There are pins of several vaults, and not every pin has a path. A pin without a path would accept its vault at the path of another.",
+      advice: "Write the path of the vault before each pin: \(line.joined(separator: " "))")
   }
 
   /// Throws `.unexpectedVault` unless every pin names the vault of `file`, and `.unexpectedKey` unless one of them

@@ -58,7 +58,7 @@ struct Probe {
     end.wait()
   }
 
-  /// Prints the message and exits.
+  /// Ends a probe that cannot do what its test asks for.
   static func fail(_ message: String) -> Never {
     write(message + "\n", to: STDERR_FILENO)
     exit(70)

@@ -243,7 +243,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
 }
 
 extension SimulatedDisk {
-  /// Changes the state without a call, which cannot fail.
+  /// Changes the state without a simulated call, so that no fault or power loss can occur.
   func withoutCall(_ body: () -> Void) { withState { _ in body() } }
 
   /// Changes the state without a call, unless the process has ended or the power has failed.

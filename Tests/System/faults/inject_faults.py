@@ -176,7 +176,8 @@ def check_files(scene, files, before, after, result, is_killed, fail):
         is_named = is_killed or os.path.dirname(name) in result.stderr.decode()
         is_sealed = SEALED_REST.match(name)
         allowed = is_sealed or EDITING_REST.match(name) and is_named
-        # A file that replaces another one has a name for a moment. Without a value it may be left, until the next writer.
+        # A new file has a temporary name just before it replaces the old one. After a kill it may stay until the next
+        # writer removes it, if it holds no value.
         is_harmless = is_killed and VALUE.encode() not in files[name]
         if not allowed and not (PLAIN_REST.match(base) and (is_harmless or is_rest_of_output(scene, is_killed, result))):
             fail(f"the file {name} is left")

@@ -108,8 +108,8 @@ def _put(path, text):
 
 
 def copy(root, package, original):
-    """Copies what git knows of the package, and its dependencies, to `package`, but the Swift files of Sources to
-    `original`: `write` puts them in the package."""
+    """Copies the package, without the files that git ignores, and its dependencies to `package`. The Swift files of
+    Sources go to `original`, and `write` puts them into `package`."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, check=True,
                             stdout=subprocess.PIPE).stdout.decode().split("\0")
     shutil.rmtree(original, ignore_errors=True)

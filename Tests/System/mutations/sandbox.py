@@ -108,7 +108,7 @@ def main():
     # A change of the user takes the signal of --kill-child away.
     user = ["setpriv", "--pdeathsig", "KILL", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--inh-caps=-all"]
     if os.environ.pop("COFFER_SANDBOX_USER") != "0":
-        # The user's own files belong to root of the outer namespace, and so to this user.
+        # The caller is root in the outer namespace and nobody in this one, so nobody owns the caller's files here.
         user = ["unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}"]
     os.chdir("/tmp")
     os.execvp(user[0], [*user, sys.executable, f"/tmp/mutations/{program}", *arguments])

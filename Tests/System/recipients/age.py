@@ -26,6 +26,9 @@ import vault_changes as c  # noqa: E402
 import vault_hybrid as hybrid  # noqa: E402
 import vault_identities as identities  # noqa: E402
 import vault_reader as r  # noqa: E402
+import vector_hybrid_kem as kem  # noqa: E402
+from vector_outcome import outcome_of  # noqa: E402
+from vector_suite import edited  # noqa: E402
 
 NEXT = ROOT / ".build" / "next"
 AGE, AGE_KEYGEN = NEXT / "usr" / "bin" / "age", NEXT / "usr" / "bin" / "age-keygen"
@@ -118,6 +121,16 @@ def try_damage(home, directory, vault, files):
         check(f"a share whose {what} byte is changed is damage", got.returncode == 65 and not got.stdout, got)
 
 
+def try_vectors():
+    """The second implementation reads the vectors of hybrid recipients, with another library than the one that made them."""
+    check("the recipient of the vectors is that of their identity", hybrid.recipient(kem.IDENTITY) == kem.RECIPIENT)
+    check("the share of the vectors has their secret", hybrid.decapsulate(kem.IDENTITY, kem.SHARE) == kem.SECRET)
+    for vector in json.loads((ROOT / "Tests" / "Vectors" / "hybrid.json").read_text("ascii")):
+        file = edited((ROOT / "Tests" / "Vectors" / vector["vault"]).read_bytes(), vector)
+        found, reason = outcome_of(file, vector)
+        check(f"{vector['name']}: {vector['comment']}", found == vector["expect"], reason)
+
+
 def try_old_library(dynamic, directory, vault, key, recipients):
     """A program without X-Wing reads the layout, and never drops a member in silence."""
     home = Home(dynamic, directory / "old", COFFER_KEY_FILE=str(key), COFFER_VAULT=str(vault))
@@ -151,6 +164,7 @@ def main():
         vault, files, recipients = try_kind(home, directory, "hybrid", ["-pq"], [])
         try_other_writer(home, directory, vault, files)
         try_damage(home, directory, vault, files)
+        try_vectors()
         if len(sys.argv) == 3:
             key, shared = directory / "key", directory / "shared.vault"
             home.done("--vault", shared, "init", "--key-file", key)

@@ -29,7 +29,8 @@ import Testing
     if isNonBlocking {
       for end in [reading, writing] { #expect(fcntl(end.number, F_SETFL, O_NONBLOCK) == 0) }
     }
-    // The thread closes its own descriptor, because its closure, and the objects that this holds, may outlive it.
+    // The thread gets a copy of the number and closes it: a `Descriptor` in the closure could live longer than the
+    // thread.
     let number = fcntl(writing.number, F_DUPFD_CLOEXEC, 3)
     try #require(number >= 0)
     Thread {

@@ -74,7 +74,7 @@ private struct Converted: VaultStorable {
     try other.close()
     #expect(try other.text("value") == "8")
     #expect(stores == 0)
-    // A backend that only forwards is not the backend of the value.
+    // The value does not wait for this backend, but closing it closes its base, which stores the value.
     try ForwardingBackend(backend).close()
     #expect(try backend.text("value") == "7")
   }

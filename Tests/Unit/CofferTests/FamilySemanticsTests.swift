@@ -91,7 +91,7 @@ import Testing
     #expect(try await load().items.map(\.id) == ["kept"])
   }
 
-  /// There, an item's key was the name of a file.
+  /// In an earlier library, an item's key was the name of a file.
   @Test func aKeyMayContainAnyCharacter() async throws {
     let keys = [
       "../../etc/passwd", "a/b", "ä", "a\u{308}", " ", "\n", ".", String(repeating: "x", count: 1024),

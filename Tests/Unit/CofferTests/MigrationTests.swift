@@ -189,8 +189,8 @@ private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Send
         SecretBytes("typed by hand"), for: identifier("settings"), metadata: SecretMetadata())
       #expect(error(settings) == .decodingFailed)
       #expect(try backend.text("settings") == "typed by hand")
-      // As `secret set` does.
       try settings.set(Settings(theme: "x"))
+      // As `secret set` does: it keeps the attribute with the version.
       try backend.store.write(#"{"theme":"by hand"}"#, "settings")
       #expect(try settings.get() == Settings(theme: "by hand"))
     }

@@ -106,7 +106,7 @@ import Testing
       """)
     try #require(prepared.status == 0, "\(prepared.errorText)")
     let refused = try sandbox.shell("secret get a; secret run -- touch started; ls started")
-    #expect(refused.errorText.contains("belongs to another user, and is not allowed. Nothing was read."))
+    #expect(refused.errorText.contains("belongs to another user, and you have not allowed it yet. Nothing was used."))
     #expect(refused.outputText.isEmpty)
     let allowed = try sandbox.shell(
       "agree secret allow > /dev/null && secret get a && secret run -- sh -c 'printf ,$A'")

@@ -57,7 +57,7 @@ struct RefusingFileSystem: FileSystem {
   }
 }
 
-/// The real disk, which measures the longest read.
+/// The real disk. Records the length of the longest read.
 final class MeasuredFileSystem: FileSystem {
   private let longest = Mutex(0)
   var longestRead: Int { longest.withLock { $0 } }

@@ -171,8 +171,8 @@ import Testing
     #expect(disk.inode(of: "vault") != file)
   }
 
-  /// The number of changes until the file is rewritten, the bytes of the last change that was appended, and the bytes
-  /// of the base before.
+  /// Returns the number of changes up to the one that rewrites the file, the size of the last appended change, and the
+  /// size of the base before the first change.
   private func changesUntilRewrite(
     _ value: [UInt8], threshold: Int, secretsInBase: Int = 0
   ) throws -> (changes: Int, growth: Int, base: Int) {

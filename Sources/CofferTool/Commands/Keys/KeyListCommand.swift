@@ -26,23 +26,19 @@ struct KeyListCommand: ParsableCommand {
       refusal = error
     }
     let former = members ? try vault.formerKeySlots() : []
+    let all = slots.map { ($0, nil) } + former.map { ($0.slot, $0 as FormerVaultKeySlot?) }
     try format.print(
-      slots.map { slot -> JSONObject in
+      all.map { slot, former -> JSONObject in
         [
           "id": slot.id, "kind": slot.kindName, "created": slot.created, "label": slot.label,
           "memory": slot.cost?.memory, "passes": slot.cost?.passes,
-          "recipient": slot.recipient?.description, "verified": refusal == nil,
+          "recipient": former == nil ? slot.recipient?.description : slot.recipient?.shortened,
+          "verified": refusal == nil, "removed": former?.removed, "newMasterKey": former?.hasNewMasterKey,
         ]
-      }
-        + former.map { former -> JSONObject in
-          [
-            "id": former.slot.id, "kind": former.slot.kindName, "created": former.slot.created,
-            "label": former.slot.label, "recipient": former.slot.recipient?.shortened, "verified": true,
-            "removed": former.removed, "newMasterKey": former.hasNewMasterKey,
-          ]
-        },
-      or: slots.map { "\($0.line)\n" }.joined()
-        + former.map { "\($0.slot.line)\tremoved \($0.removed.day)\n" }.joined())
+      },
+      or: all.map { slot, former in
+        "\(slot.line)\(former.map { "\tremoved \($0.removed.day)" } ?? "")\n"
+      }.joined())
     if let weakness = slots.quantumWeakness { inform(weakness) }
     guard let refusal else { return }
     if refusal.code == .locked {

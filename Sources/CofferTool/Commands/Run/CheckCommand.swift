@@ -34,7 +34,7 @@ struct CheckCommand: ParsableCommand {
         "state": state, "variables": variables, "service": identifier.service, "account": account,
         "expires": expires,
       ]
-      // The name as the file writes it.
+      // The name as it is written in the project's file.
       let secret = identifier.service == service ? account : SecretReference.text(of: identifier)
       let name = variables.isEmpty ? account : "\(variables.joined(separator: ", ")) = \(secret)"
       let time = expires.map { ", expires " + $0.ISO8601Format() } ?? ""

@@ -125,7 +125,7 @@ struct RunCommand: ParsableCommand {
     var chosen = try assignments.map { try EnvironmentAssignment($0, options.identifier) }
     chosen += try files.map { try EnvironmentAssignment($0, isFile: true, options.identifier) }
     try EnvironmentAssignment.checkDistinct(chosen)
-    // Of variables with the same name, the first counts: of an option, of a file, of the project, of --all.
+    // If several sources set a variable, the first counts: --set and --file, then --env-file, the project, --all.
     var named = Set(chosen.map(\.variable))
     var environment = SecretEnvironment()
 

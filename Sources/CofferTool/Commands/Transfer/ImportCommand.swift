@@ -104,7 +104,7 @@ struct ImportCommand: ParsableCommand {
         + "Unchanged: \(plan.same).")
   }
 
-  /// Throws a failure that names the secrets whose values other programs have encrypted, or that are references.
+  /// Throws a failure that names the secrets whose values are references, or were encrypted by another program.
   private static func requireValues(_ secrets: [ExchangedSecret]) throws(Failure) {
     let beginnings = [
       "encrypted:", "ENC[", "$ANSIBLE_VAULT;", "age-encryption.org/v1", "-----BEGIN AGE ENCRYPTED FILE-----",

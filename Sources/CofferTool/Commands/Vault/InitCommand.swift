@@ -141,7 +141,7 @@ struct InitCommand: ParsableCommand {
     if isChosen { Self.noteNext() }
   }
 
-  /// The error to report if the vault was not created, or was created although the last barrier failed.
+  /// The error to report if the vault was not created, or if it was created but may not be on the disk yet.
   private static func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
     do throws(SecretError) { if try !vault.opens() { return error } } catch { return error }
     return SecretError(

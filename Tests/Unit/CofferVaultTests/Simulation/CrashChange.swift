@@ -210,7 +210,7 @@ struct CrashChange {
       })
   }
 
-  /// The result of a read.
+  /// What a read returned. Unless it is known, the read did not end, and then no result is wrong.
   private final class Found {
     var isKnown = false
     var value: [UInt8]?

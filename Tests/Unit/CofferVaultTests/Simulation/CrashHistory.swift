@@ -178,7 +178,7 @@ struct CrashHistory {
     }
   }
 
-  /// Checks that a rewrite, and records that are made anew, remove the temporary files of earlier attempts.
+  /// Checks that a rewrite removes the temporary files of earlier attempts, and so does making the records anew.
   private func checkNothingIsLeftBehind() throws {
     try open().compact()
     if hasRecords { try open().trust() }

@@ -1,0 +1,42 @@
+"""A key encapsulation of X-Wing, made once with libsodium 1.0.22: `crypto_kem_xwing_enc_deterministic` with 64 bytes that
+ascend from 100. `Tests/System/recipients/age.py` compares it with another implementation."""
+
+import base64
+
+IDENTITY = bytes(range(32))
+RECIPIENT = base64.b64decode(
+    "b1QJigoOZBFGYUtpYLpg2GA9YvRH+atJm0e9aQbMQLBh2GNKPoiQbyhJWOdEHKbHJcu5cJW3ZxpGK2aByeZYC7yNYLFJ+mAmEEOvu6UvIFpgKDhI"
+    "UVlq3zcavqmNM0c4PSu2c0OPZ4NhK/hwFPe5Gol0AmU0XfZ5NARz0cTBdohuXim48Fi7fHNTFmhs/1w764wmHLAJcKacGvzFS5TLhuHOY7pjbjlc"
+    "pFEB4hx70EwxPqGa8kFB79KtREFqJbpPZZEO99iAnDCT8EqvAOPNluNcSqPIAsGK1vOdpLS42YyL15Atg6B7pFOWZ0pgJDyrk+gP2bHId3N2qcwN"
+    "b6EV4mOTgLnGvnhIvRNYjGRwOgU10ZoPgWM6l2oKEFtm7ihdD9JV6CwDMZJfQ4O278dh72CZI1oLmHJjWKqdAbi4llGfkhR0u3wUuyIlK1wvENQS"
+    "RsmyPnZEhJNn9UGhX2O8koo5u3vHPwe2ZcSWu2VYyPRUiacuxLrNNOnFlMM4cbcj8DSV6ItDkasm5DBD3rYRezkZ5FxMGxarKOR93XI2Y4VHZhkv"
+    "wYBspwq7eGy9swky5oyKNwvPsHmDoBLDJmuT76YmV/S4ODdMsLuV4OwGVBsHZdmc8VO8a5YTXKeApVs2R3ieMZFeRig8+ce7boRT+2aCEFFB8dwN"
+    "ANhe7XA7bGyWH3nIRSdrQkiUnAZ4LlE+spkbldlgQuOMvto1JEmytQhOvaUiamIGQAeJEwowlkSYSLYp/upKLCp0PEoN3Jyz89Z2/FY3MbJsShpm"
+    "3IRZFwBW1XaX8UQ7gamjRBK7e/BfMydXWlkR3TAdYFOGfzwwgHEfG/EVh7C7KYQnayaF53ViEOSz+JVThCMeVYxvUQyR4PxWtdGIX/KUnpWka8G+"
+    "4fpx9QJ+EMRDsOkdD9dED0Z6JyISEuiPXGumQpbK4NIHv8YPiMfPtcRaoYOdGMs3xFhD5UJqSpDIArZCj5U8NZxKwGA0UvrAtzYeL9NdzIhakhRd"
+    "T8oBWPG31wtLzRGOSipBVEON8xDESpobmepBWQcmeoiwYkJBV5wXIvRu1hwuPspUXJlwUXF1OZuADbJdo5WT0GSQ1xQsAOiNLbBH6YmL23rLftkH"
+    "9uMEFswN5UokLAohJjAvXVTIW8Zqwvg8eXlFtQZ8qkK9LgwZypdQblB6sKXJ9WM3CEmcGfJK7FE705A6XXO27EmR98cuuZHBw3iJgFyx6jigzAIX"
+    "ayfFjWOM5aMmaEV8+bm+AnygIUBXlxcl1UEC6JlnFusq2CNFO2BbhVNwsbIbOTLN7UFgqplzx+uuWsR2TZTPfMlQbwd7rXMBLbtKyBQKOHRkEusz"
+    "yVFFliBfcHY1hiIX2bYJGMYmjZNEkVuEeiR2waJw8VSlyEI0FlrPyGk5hwLOqemgfnsOmeqb3LeEH+nA+iXIM4CSVho+3dxwAfR4rWV4GmAkqtFl"
+    "2baXmtrESKRGL1ZGhVJ/diQ0/ppCWoRDe0VzkuyoDJE1BhUeOhMjnzQvynZVtuquhFoiHOs+Z/VjnGGT9v3u9X45m4CLfzqitXQKre2QFj3F13XJ"
+    "+vfx+9B12rNE6dfRRmRygfu6ezxWyv1YM7epMOxCBufDptd2T+gdeg=="
+)
+SHARE = base64.b64decode(
+    "3gKZ2IoeD73RvFeu6wb9lfyPumoGsTqs8UOYhJkN9zWvQ+mLAmY8hq2qgZYq0ZTDnRnbLf2x5NNoNmBy8pNT3KeF6dWowotkTiaJ2InamYlyP/No"
+    "GmRep3otZuyt7AjbdcFuFAJ1UF6vn/N4+71u8Cn3OJsa5DlBecdRYn9/RxUKl45By+H7qOT0qwIljAtWJE0GhYUNXJ15NBpYhSaqTbonqRJhskFI"
+    "COXrqVLRXEHJEYpPgxKMxhwgm0DT0spZQIMVlQjwCwmVvViz64lMuLfUhHngH/xBMHke2aLLkGjvUAb5SgEUTgIoJZj0hRGMpoVUt7AI1e4sw8Ns"
+    "o+SzfmyVrJMTLPy5CtOBejaeiVJt+iYuZNxTFD6FYn41VKKI4wLdrWp/L5zZ/C2l3/uaDw4XuRh7OBtBbUQrYIJzWM/U4FpZeNqz1+/YOryttxHj"
+    "0WeN9iPIPxpN4P95sRZ4thuN9UfrkkxesdKSbS9wd1ZMu2gRyL9J4DzgTwRzp/S8C+vSEHzMzjlPnfrHCrsDqDSCQs6EMCYFq5Hixg32CMyF8Ecs"
+    "gs5rrDqDTug9nRQnTtnbfsEN9I9Fq1b8xMK2Z1X4sCwG96nHse03Ko3NFjlcbLkOpVTfmn2otsVSaT4crYmmxS1KuiKkarU13ehMkLkl+LdmaofG"
+    "O4tmBv2wYTd6ABOSXBA8krNKUBvXDCmNP71OpUsHHKM6AsRT+AbpZsUNjOLURc1BrKVl4ik2uvHErVvFDVQOdd2kv9Ha7vxO3d9S7OcvPkG33mSJ"
+    "VY/G2I5IUDTN4Sv/2VA6zuLHie9ISBjWsu+q990LUpWTd8a7Zh3XtlrE33pSg/1l0ErvVgyTRls6Cakmn7pLlCI/58Vni/ocTiTVEG6y5g2lmq2G"
+    "kWoXGap8yQpM0EwJU2E2/6BY6LTgHYVMJ/N3YrOWdx2aueq6zipzRzebv5RhXwXIUW0Shf7ob0iX0CfVSc81oIB/BfkV38zDg2m8q0atM9bSTU2p"
+    "SMQ5alkmaZrdoCc9p6hlZjYCc/ps4TgmZ9tJjzu1XyksJkaJH1NOsDz127qg6cij6c4T5ge60WKrVSBH4syLhUdRmQYPsP2bZVQYDpSnXKWlFY4f"
+    "Sa43NIsQdv15KC9CsYpfoqGErfFNu6s9V//uj1O6x5JzWMjJnlGkNoYndTIQFKDbJLMQp6v3/3F7NCiV60IHTCy4Lr256Lc8Y8TTQ3q+gZnMnuhV"
+    "YmEawd9uV6sn/9vEVqSheYwtKpLrocklYBhzceQVPdd0tsWxJMCu4VIv/IN3FJIayIFvoV2kYO48D+w40VFdWhgYM/zUyYtP+Rgz1t+4X7w/1ivc"
+    "aRooO3lOWjcOPoCz0pxARYPHaGk8hihga+2Z82VzoWRp6M2DR6MWf9v5vV1Re/h95rm4GaKK4dVMPYfmtjqfIuneRE69hAdl3/MvlI4MbLkQwk+W"
+    "zjajtURBATtU/AIHNikOLQeFO6NSKKNbxBitLw=="
+)
+# The secrets of X-Wing and of ML-KEM.
+SECRET = bytes.fromhex("b15ab070d17461cb7d695dafecd3d498242fbd2e2e3a5e2c0cbc2fd6e710b88b")
+KEM_SECRET = bytes.fromhex("0f1da309a38e68f87925cd2eefff36c489a256b4957a570f18986681dca9948b")
