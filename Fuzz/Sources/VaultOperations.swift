@@ -84,27 +84,42 @@ struct VaultOperations {
       (reading.pin, reading.keySlots) = (report.pin, report.keySlotCount)
       Self.count("verified")
     }
-    var names = names
-    for item in attempt({ () throws(SecretError) in try vault.items(inService: nil) }) ?? [] {
-      names.insert(item.identifier)
-    }
-    for item in attempt({ () throws(SecretError) in try vault.removedItems(inService: nil) }) ?? [] {
-      names.insert(item.identifier)
-    }
+    // Every reader has one verdict on the same fault: what a reader of all records has accepted, no other refuses or sees
+    // otherwise, and a vault that verifies is not refused at all.
+    let listed = attempt { () throws(SecretError) in try vault.items(inService: nil) }
+    let removed = attempt { () throws(SecretError) in try vault.removedItems(inService: nil) }
+    require((listed == nil) == (removed == nil), "the lists of secrets and of removed ones are refused together")
+    require(listed != nil || !reading.isWhole, "a vault that verifies is listed")
+    var names = names.union((listed ?? []).map(\.identifier))
+    names.formUnion((removed ?? []).map(\.identifier))
     for name in names {
-      let item = attempt { () throws(SecretError) in try vault.item(name) } ?? nil
-      if let item, let value = attempt({ () throws(SecretError) in bytes(try vault.lookUp(name)) }) {
-        guard let value else { fatalError("broken rule: a secret with metadata has a value") }
-        require(item.identifier == name, "a secret has its own name")
-        reading.values[name] = Reading.Value(item: item, value: value)
+      let found = attempt { () throws(SecretError) in try vault.item(name) }
+      let history = attempt { () throws(SecretError) in try vault.versions(of: name) }
+      if let listed {
+        let isListed = listed.contains { $0.identifier == name }
+        require(found.map { ($0 != nil) == isListed } ?? false, "a lookup finds what a list has, and refuses nothing of it")
+        require(history != nil, "a list accepts a secret whose history is refused")
       }
-      let versions = attempt { () throws(SecretError) in try vault.versions(of: name) } ?? []
+      if let found, let history {
+        require((found != nil) == (history.first?.kind == .current), "a lookup and a history find the same secret")
+      }
+      if let item = found ?? nil {
+        let value = attempt { () throws(SecretError) in bytes(try vault.lookUp(name)) }
+        require(value != nil || !reading.isWhole, "a value of a vault that verifies is read")
+        if let value {
+          guard let value else { fatalError("broken rule: a secret with metadata has a value") }
+          require(item.identifier == name, "a secret has its own name")
+          reading.values[name] = Reading.Value(item: item, value: value)
+        }
+      }
+      let versions = history ?? []
       if versions.isEmpty { continue }
       reading.versions[name] = versions
       for version in versions where version.kind == .earlier {
         let value = attempt { () throws(SecretError) in
           bytes(try vault.secret(name, version: version.number)?.value)
         }
+        require(value != nil || !reading.isWhole, "an earlier value of a vault that verifies is read")
         guard let value else { continue }
         guard let value else { fatalError("broken rule: a listed version has a value") }
         reading.earlierValues[name, default: [:]][version.number] = value

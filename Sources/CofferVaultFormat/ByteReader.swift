@@ -57,13 +57,13 @@ package struct ByteReader {
 
   /// Reads a `u16` length within `lengths`, and a text of UTF-8 of that length without a NUL. Returns its range.
   package mutating func text(_ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
-    let range = try range(Int(try u16()))
-    guard lengths.contains(range.count) else { throw failure("has a text of a forbidden length") }
-    return try text(in: range)
+    try text(Int(try u16()), lengths)
   }
 
-  /// Returns `range`. Throws unless its bytes are UTF-8 without a NUL.
-  private func text(in range: Range<Int>) throws(SecretError) -> Range<Int> {
+  /// Reads a text of `count` bytes of UTF-8, without a NUL. Returns its range.
+  private mutating func text(_ count: Int, _ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
+    let range = try range(count)
+    guard lengths.contains(count) else { throw failure("has a text of a forbidden length") }
     guard !bytes[range].contains(0) else { throw failure("has a text with a NUL") }
     do { _ = try UTF8Span(validating: bytes.span.extracting(range)) } catch {
       throw failure("has a text that is not UTF-8")
@@ -73,9 +73,7 @@ package struct ByteReader {
 
   /// Reads the label of a key slot, with its length in one byte.
   package mutating func slotLabel() throws(SecretError) -> String {
-    let range = try range(Int(try u8()))
-    guard range.count <= Layout.maximumSlotLabelLength else { throw failure("has a label that is too long") }
-    return bytes.text(in: try text(in: range))
+    bytes.text(in: try text(Int(try u8()), 0...Layout.maximumSlotLabelLength))
   }
 
   /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose type is in
@@ -118,8 +116,7 @@ package struct ByteReader {
 
   /// Reads the remaining bytes, a text of at most `maximum` bytes of UTF-8 without a NUL. Returns their range.
   mutating func restOfText(_ maximum: Int) throws(SecretError) -> Range<Int> {
-    guard end - position <= maximum else { throw failure("has a text of a forbidden length") }
-    return try text(in: rest())
+    try text(end - position, 0...maximum)
   }
 
   /// Reads the remaining bytes. Returns their range.

@@ -7,7 +7,9 @@ extension VaultBackend {
   /// Returns the key slots that were removed, in the order of their removal: the last 256. Throws an error of the
   /// vault.
   package func formerKeySlots() throws(SecretError) -> [FormerVaultKeySlot] {
-    try read { vault in vault.base.settings.formerSlots.map(FormerVaultKeySlot.init) }
+    try read { vault in
+      vault.base.settings.formerSlots.map { (VaultKeySlot($0), Timestamp.date($0.removed), !$0.isTrace) }
+    }
   }
 
   /// Opens the vault, and each key slot that one of the vault's own credentials or of `credentials` fits.

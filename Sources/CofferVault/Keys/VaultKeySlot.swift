@@ -42,7 +42,7 @@ public struct VaultKeySlot: Hashable, Sendable {
   }
 
   /// The vault keeps only the beginning of the recipient.
-  fileprivate init(_ former: FormerKeySlot) {
+  init(_ former: FormerKeySlot) {
     let type = KeySlotParameters.Kind(rawValue: former.type)
     (id, kind, cost) = (former.id.hex, type?.credentialKind, nil)
     recipient =
@@ -52,15 +52,6 @@ public struct VaultKeySlot: Hashable, Sendable {
   }
 }
 
-/// A key slot that was removed from a vault.
-package struct FormerVaultKeySlot: Sendable {
-  /// Of a post-quantum recipient, only the beginning is known.
-  package let slot: VaultKeySlot
-  package let removed: Date
-  /// Whether the master key has changed since. If not, whoever had the slot's credential may still know the master key.
-  package let hasNewMasterKey: Bool
-
-  init(_ former: FormerKeySlot) {
-    (slot, removed, hasNewMasterKey) = (VaultKeySlot(former), Timestamp.date(former.removed), !former.isTrace)
-  }
-}
+/// A key slot that was removed. Of a post-quantum recipient, only the beginning is known. If there is no new master key,
+/// whoever had the slot's credential may still know the present one.
+package typealias FormerVaultKeySlot = (slot: VaultKeySlot, removed: Date, hasNewMasterKey: Bool)

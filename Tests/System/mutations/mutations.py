@@ -204,7 +204,7 @@ REMEMBERED = [
     M("versioned policy is strict", "KnownVaults.check(_:against:path:)", never(2), ATTACK + "version_control",
       "a checkout of an older commit is refused"),
     M("versioned policy holds nothing", "KnownVaults.check(_:against:path:)",
-      first("if known.record.policy == .versioned { return }"), ATTACK + "version_control", "a checkout brings a removed key back"),
+      first("if known.record.policy == .versioned { return }"), TRUST, "a checkout brings a removed key back"),
     M("fork not noticed", "VaultSnapshot.shows", body("return nil"), TRUST,
       "another history is taken for a later state"),
     M("what is below the floor is contradicted", "VaultSnapshot.shows", never(4), PINS + "|" + TRUST,
@@ -359,7 +359,7 @@ OUTCOMES = [
     M("lock has the status of damage", "ExitStatus.init", operator(".busy", ".damaged"), TOOL, "a busy vault is restored from a backup"),
     M("refusal has the status of a missing secret", "ExitStatus.init", operator(".refused", ".noSuchSecret"), TOOL,
       "a locked vault looks empty"),
-    M("damaged slot passed over", "VaultNotes.print(_:of:)", never(1), ATTACK + "only_an_older_slot", "a lost change is not reported"),
+    M("damaged slot passed over", "VaultNotes.print(_:of:)", omit("note"), ATTACK + "only_an_older_slot", "a lost change is not reported"),
     M("signal of a file size limit", "ProcessHardening.init", instead("Self.isIgnoring", "true", 2),
       "Tests/System/environment/mounts_and_limits.py STATIC limits", "the tool is killed without a message"),
 ]
