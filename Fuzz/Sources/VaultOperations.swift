@@ -97,7 +97,8 @@ struct VaultOperations {
       let history = attempt { () throws(SecretError) in try vault.versions(of: name) }
       if let listed {
         let isListed = listed.contains { $0.identifier == name }
-        require(found.map { ($0 != nil) == isListed } ?? false, "a lookup finds what a list has, and refuses nothing of it")
+        require(
+          found.map { ($0 != nil) == isListed } ?? false, "a lookup finds what a list has, and refuses nothing of it")
         require(history != nil, "a list accepts a secret whose history is refused")
       }
       if let found, let history {
