@@ -84,8 +84,8 @@ struct VaultOperations {
       (reading.pin, reading.keySlots) = (report.pin, report.keySlotCount)
       Self.count("verified")
     }
-    // Every reader has one verdict on the same fault: what a reader of all records has accepted, no other refuses or sees
-    // otherwise, and a vault that verifies is not refused at all.
+    // Every reader has one verdict on the same fault: what a reader of all records has accepted, no other refuses or
+    // sees otherwise, and a vault that verifies is not refused at all.
     let listed = attempt { () throws(SecretError) in try vault.items(inService: nil) }
     let removed = attempt { () throws(SecretError) in try vault.removedItems(inService: nil) }
     require((listed == nil) == (removed == nil), "the lists of secrets and of removed ones are refused together")

@@ -52,6 +52,6 @@ public struct VaultKeySlot: Hashable, Sendable {
   }
 }
 
-/// A key slot that was removed. Of a post-quantum recipient, only the beginning is known. If there is no new master key,
-/// whoever had the slot's credential may still know the present one.
+/// A key slot that was removed. Of a post-quantum recipient, only the beginning is known. If there is no new master
+/// key, whoever had the slot's credential may still know the present one.
 package typealias FormerVaultKeySlot = (slot: VaultKeySlot, removed: Date, hasNewMasterKey: Bool)

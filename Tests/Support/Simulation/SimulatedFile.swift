@@ -156,8 +156,8 @@ final class SimulatedFile: File, @unchecked Sendable {
         return .success(())
       }
     } catch {
-      // After a failed barrier, the system treats the unwritten pages as clean, and no later barrier writes them. If the
-      // process has ended or the power has failed, nothing was attempted.
+      // After a failed barrier, the system treats the unwritten pages as clean, and no later barrier writes them. If
+      // the process has ended or the power has failed, nothing was attempted.
       if error.number != EINTR { disk.ifAlive { inode.pending = [] } }
       throw error
     }
