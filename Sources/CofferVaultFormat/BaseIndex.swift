@@ -212,7 +212,7 @@ extension BaseIndex.Settings {
     from old: [KeySlot], to new: [KeySlot], isRekey: Bool, sequence: Int, time: Int64
   ) throws(SecretError) {
     if isRekey { for index in formerSlots.indices { formerSlots[index].isTrace = false } }
-    for slot in old where slot.isKnown && !new.contains(where: { $0.id == slot.id }) {
+    for slot in old where slot.isKnown && !new.contains(where: { $0.isKnown && $0.id == slot.id }) {
       formerSlots.append(FormerKeySlot(slot, isTrace: !isRekey, sequence: sequence, time: time))
     }
     while formerSlots.count > Layout.maximumFormerKeySlots {

@@ -63,7 +63,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
     guard try reader.array(magic.count) == magic else { throw reader.failure("has another magic number") }
     guard try reader.u8() == version else {
       throw SecretError(
-        .unsupportedVersion, "A later version of Coffer wrote the record of what was seen of the vault.",
+        .unsupportedVersion, "A later version of Coffer wrote the record.",
         advice: "Update Coffer to use the vault here.")
     }
     guard let policy = Policy(rawValue: try reader.u8()) else {

@@ -243,7 +243,9 @@ package struct Record: Sendable {
     (metadata.created, metadata.modified) = (Timestamp.date(created), Timestamp.date(time))
     if let label { metadata.label = bytes.text(in: label) }
     for attribute in attributes {
-      metadata.attributes[bytes.text(in: attribute.name)] = bytes.text(in: attribute.value)
+      // Names that are equal as texts and not as bytes are one name here: the first counts, with its value.
+      let name = bytes.text(in: attribute.name)
+      if metadata.attributes[name] == nil { metadata.attributes[name] = bytes.text(in: attribute.value) }
     }
     return metadata
   }

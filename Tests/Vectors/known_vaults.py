@@ -79,8 +79,10 @@ class Record:
         whole = data[2 * SLOT.size :] == struct.pack("<H", len(text) & 0xFFFF) + text
         named = text.startswith(subject) if of_vault else text == subject
         damaged = "the record of this place or vault is damaged"
-        require(whole and named, damaged, outcome=UNVERIFIABLE)
+        # Of a record of a later version, only the place of the slots is known.
+        require(len(data) >= 2 * SLOT.size, damaged, outcome=UNVERIFIABLE)
         slots = tuple(Slot.parse(data[at : at + SLOT.size]) for at in (0, SLOT.size))
+        require(whole and named, damaged, outcome=UNVERIFIABLE)
         fits = lambda slot: vault_subject(slot.vault_id) == subject if slot.policy == KEY else not of_vault
         slots = tuple(slot if slot and fits(slot) else None for slot in slots)
         require(any(slots), damaged, outcome=UNVERIFIABLE)

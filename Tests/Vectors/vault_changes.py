@@ -380,7 +380,8 @@ def root_fields(vault, description, sealer, is_rekey):
 def former_slots(vault, fields, slots, sequence, time, is_rekey):
     """The fields of the new root, with the key slots that were removed and are removed now."""
     former = [replace(one, is_trace=0) if is_rekey else one for one in vault.root.former]
-    staying = {slot[4:20] for slot in slots}
+    parsed = [f.parse_key_slot(f.Cursor(slot, "a new key slot")) for slot in slots]
+    staying = {slot.id for slot in parsed if slot.known}
     for slot in vault.header.slots:
         if slot.known and slot.id not in staying:
             names = slot.id, slot.type, 0 if is_rekey else 1, slot.recipient[:32].ljust(32, b"\0")

@@ -508,6 +508,9 @@ def damages(j):
         half = lambda data, fault=fault: data[:SLOT_B] + fault(data)[SLOT_B:]
         comment = f"version {version} in slot B"
         j.add(f"version-{version}-half", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=half)
+    newer = resigned(number(7, "B", 2))
+    comment = "version 2, and bytes that follow the text"
+    j.add("version-2-longer", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=lambda data: newer(data) + b"\0")
     newer_and_wrong = resigned(each(number(7, "B", 2), flip(RESERVED)))
     comment = "version 2, of which no other byte is known"
     j.add("version-2-and-reserved", comment, "strict-14", "ok-known", f.UNSUPPORTED_VERSION, fault=newer_and_wrong)

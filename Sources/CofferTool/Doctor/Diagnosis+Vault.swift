@@ -92,10 +92,10 @@ extension Diagnosis {
     _ vault: VaultBackend, _ description: VaultDescription
   ) throws(SecretError) {
     let former = try vault.formerKeySlots().reversed()
-    let slots =
-      description.keySlots.map { "\($0.summary) since \($0.created.day)" }
-      + former.map { "\($0.slot.summary) until \($0.removed.day)" }
-    add(.ok, "key", "the vault opens, or opened, with \(slots.listed(most: 20))")
+    let slots = description.keySlots.map { "\($0.summary) since \($0.created.day)" }
+    add(.ok, "key", "the vault opens with \(slots.listed(most: 10))")
+    let removed = former.map { "\($0.slot.summary) until \($0.removed.day)" }
+    if !removed.isEmpty { add(.ok, "key", "it opened with \(removed.listed(most: 10))") }
     if let last = former.first(where: { !$0.hasNewMasterKey }) {
       add(
         .note, "key",

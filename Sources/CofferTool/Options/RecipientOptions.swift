@@ -29,7 +29,7 @@ extension [VaultKeySlot] {
   var quantumWeakness: String? {
     let weak = self.filter { $0.recipient?.isPostQuantum == false }
     if weak.isEmpty { return nil }
-    let labels = weak.map(\.summary).joined(separator: ", ")
+    let labels = weak.map(\.summary).listed(most: 10)
     let others =
       contains { $0.recipient?.isPostQuantum == true } ? " The hybrid recipients do not prevent that." : ""
     return

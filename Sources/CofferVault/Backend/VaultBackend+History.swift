@@ -38,7 +38,7 @@ extension VaultBackend {
         guard let secret = try transaction.secret(old) else { return .missing }
         if old == new { return .moved }
         if try transaction.item(new) != nil, !replacing { return .taken }
-        let vault = transaction.vault
+        let (vault, newest) = (transaction.vault, try transaction.vault.newest(old))
         if try vault.history(of: new, now: environment.now()).isEmpty {
           for entry in try vault.history(of: old, now: environment.now()).dropLast()
           where entry.record.kind == .put {
@@ -50,11 +50,12 @@ extension VaultBackend {
             } catch  where error.code == .tampered {}
           }
           let item = SecretItem(identifier: new, metadata: secret.metadata)
-          let newest = try vault.newest(old)
           try transaction.append(
             secret.value, item, keepsNothing: newest?.keepsNothing ?? false, after: newest?.record)
         } else {
-          try transaction.store(secret.value, for: new, metadata: .replace(secret.metadata))
+          try transaction.store(
+            secret.value, for: new, metadata: .replace(secret.metadata), history: .unchanged,
+            after: newest?.record)
         }
         _ = try transaction.remove(old)
         return .moved

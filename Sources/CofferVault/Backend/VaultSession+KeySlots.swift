@@ -108,8 +108,8 @@ extension VaultSession {
         return try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
       } catch  where error.code == .invalidKey {
         throw SecretError(
-          .invalidKey, "The recipient of the key slot \(slot.id.hex) is no usable public key.",
-          advice: "Remove the slot. This can be done in the same step.")
+          .invalidKey, "The recipient of the key slot \(slot.id.hex) is not a usable public key.",
+          advice: "Remove the slot first. Nothing was changed.")
       }
     }.compactMap(\.self)
   }

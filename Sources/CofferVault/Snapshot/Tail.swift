@@ -75,6 +75,9 @@ package struct Tail: Sendable {
             rebasing: bytes[(prefix.lowerBound + prefixLength)..<prefix.upperBound])
           return bytes.integer(at: prefix.lowerBound) ^ keys.frameMask(nonce: nonce)
         })
+      guard replayLength + prefixLength + length + Layout.sealOverhead <= Layout.maximumReplayLength else {
+        throw .tampered("the tail is too long")
+      }
       let range = try reader.range(at: offset + prefixLength, count: length + Layout.sealOverhead)
       let start = plaintexts.count
       let context = SealContext.metadata(
@@ -97,7 +100,6 @@ package struct Tail: Sendable {
         Frame(
           head: head, tag: tag, replayLength: valueOffset - offset, valueOffset: valueOffset,
           range: start..<start + count))
-      guard replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
       offset = valueOffset + head.valueLength
       previous = Checkpoint(sequence: head.sequence, tailTag: tag)
     }

@@ -154,7 +154,7 @@ package final class VaultSnapshot: Sendable {
     _ identifier: SecretIdentifier, id: Bytes16? = nil
   ) throws(SecretError) -> [BlockEntry] {
     let id = id ?? lookupID(identifier)
-    var records: [BlockEntry] = []
+    var groups: [[BlockEntry]] = []
     // From the newest on: the versions of one secret may begin in an earlier block.
     var position = try block(for: id)
     while let current = position {
@@ -164,10 +164,10 @@ package final class VaultSnapshot: Sendable {
         if block.position(index).id != id { break }
         found.append(try block.item(index, valuesFrom: file.baseStart))
       }
-      records = found + records
+      groups.append(found)
       position = current.entry.first.id == id ? try self.block(before: current) : nil
     }
-    records += try tail.entries(id)
+    let records = try groups.reversed().flatMap(\.self) + tail.entries(id)
     guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
     return records
   }
@@ -218,9 +218,11 @@ package final class VaultSnapshot: Sendable {
 
   /// Returns the record with the highest sequence in the base, or `nil` if there is none. Throws `.tampered`.
   func newestInBase() throws(SecretError) -> Record? {
-    var newest: (sequence: Int, block: Block, index: Int)?
+    var (newest, end): ((sequence: Int, block: Block, index: Int)?, Int) = (nil, file.baseStart)
     for node in 0..<(base.hasNodes ? base.entries.count : 1) {
       for entry in try list(node) {
+        guard entry.offset >= end else { throw .tampered("two blocks overlap") }
+        end = entry.end
         let block = try openBlock(entry)
         for index in 0..<block.count where block.position(index).sequence > newest?.sequence ?? 0 {
           newest = (block.position(index).sequence, block, index)

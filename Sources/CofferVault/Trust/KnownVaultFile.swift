@@ -148,12 +148,15 @@ struct KnownVaultFile {
     }
     let ending = String(decoding: bytes.dropFirst(2 * length + 2), as: UTF8.self)
     let rest = ending.utf8.dropFirst(subject.text.utf8.count)
-    guard bytes.dropFirst(2 * length).elementsEqual(sized(ending)),
-      ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty,
-      let slots = Slots(
-        try content(Array(bytes[..<length]), ending),
-        try content(Array(bytes[length..<2 * length]), ending),
+    // Of a record of a later version, only the place of the slots is known.
+    let slots =
+      bytes.count < 2 * length
+      ? nil
+      : Slots(
+        try content(Array(bytes[..<length]), ending), try content(Array(bytes[length..<2 * length]), ending),
         path: String(rest) ?? "")
+    guard let slots, bytes.dropFirst(2 * length).elementsEqual(sized(ending)),
+      ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty
     else { throw .unverifiable(path: path, "its record is damaged") }
     return slots
   }
@@ -167,7 +170,12 @@ struct KnownVaultFile {
       let isOfSubject = record.policy == .key ? subject == .vault(record.vault.hex) : !subject.isVault
       return isOfSubject ? SeenState(record, text: ending, mac: mac) : nil
     } catch {
-      if error.code == .unsupportedVersion { throw error }
+      if error.code == .unsupportedVersion {
+        throw SecretError(
+          error.code,
+          "A later version of Coffer wrote \(location.resolvedPath), the record of what was seen of the vault at \(path).",
+          advice: error.advice)
+      }
       return nil
     }
   }

@@ -153,12 +153,21 @@ final class VaultTransaction: SecretAccess {
   func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
+    try store(value, for: identifier, metadata: metadata, history: history, after: nil)
+  }
+
+  /// `former` is the record of the value that is stored again, if it has another name.
+  func store(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History,
+    after former: Record?
+  ) throws(SecretError) {
     try requireStorable(value, for: identifier, maximum: Layout.maximumValueLength)
     let newest = try newestRecord(identifier)
     let existing = newest.flatMap { $0.isRemoval ? nil : $0 }
     let item = SecretItem(
       identifier: identifier, metadata: try metadata.applied(to: existing?.metadata, now: now()))
-    try append(value, item, keepsNothing: history.keepsNothing(after: newest), after: existing?.record)
+    try append(
+      value, item, keepsNothing: history.keepsNothing(after: newest), after: former ?? existing?.record)
   }
 
   /// Stores a version with its metadata as it is. `former` is the record of the value before it.

@@ -264,7 +264,7 @@ import Testing
     vault.slots = [try ForgedVault.unknownSlot(4)]
     let backend = try vault.disk().openVault()
     let error = #expect(throws: SecretError.self) { try backend.rekey() }
-    #expect(error?.code == .locked && error?.description.contains("Missing: slot-2.") == true)
+    #expect(error?.code == .locked && error?.description.contains("There is none for: slot-2.") == true)
     try backend.removeKeySlots(ids: ["slot-2"])
     try backend.rekey()
     #expect(try backend.get("a") == [1])

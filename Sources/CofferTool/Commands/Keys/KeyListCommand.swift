@@ -32,12 +32,14 @@ struct KeyListCommand: ParsableCommand {
         [
           "id": slot.id, "kind": slot.kindName, "created": slot.created, "label": slot.label,
           "memory": slot.cost?.memory, "passes": slot.cost?.passes,
-          "recipient": former == nil ? slot.recipient?.description : slot.recipient?.shortened,
+          "recipient": former != nil && slot.recipient?.isPostQuantum == true
+            ? slot.recipient?.shortened : slot.recipient?.description,
           "verified": refusal == nil, "removed": former?.removed, "newMasterKey": former?.hasNewMasterKey,
         ]
       },
       or: all.map { slot, former in
-        "\(slot.line)\(former.map { "\tremoved \($0.removed.day)" } ?? "")\n"
+        let removal = former.map { "\(slot.recipient == nil ? "\t" : "")\tremoved \($0.removed.day)" }
+        return "\(slot.line)\(removal ?? "")\n"
       }.joined())
     if let weakness = slots.quantumWeakness { inform(weakness) }
     guard let refusal else { return }
