@@ -206,7 +206,7 @@ def pins_of_several_vaults(scene):
     scene.owner.store(GENUINE)
     pins, present = (scene.owner.pin(), scene.owner.pin(vault=staging)), scene.copy("present")
     bound = (f"{scene.vault}={pins[0]}", f"{staging}={pins[1]}")
-    mixed = (b"Write the path of its vault", f"{scene.vault}={pins[0]}".encode())
+    mixed = (b"Write the path of the vault", f"{scene.vault}={pins[0]}".encode())
     for given in (pins, pins[::-1], (bound[0], pins[1])):
         runner = scene.machine(f"ci{len(list(scene.directory.iterdir()))}").pinned(*given)
         scene.refused(runner, "pins of two vaults that are not for places are refused", USAGE, mixed)
