@@ -14,6 +14,7 @@ FIELDS = SERVICE + 17 + 7  # after the names of the probe
 
 def add(suite):
     records(suite)
+    of_another_name(suite)
     known_fields(suite)
     field_lists(suite)
 
@@ -128,6 +129,21 @@ def records(suite):
             {part + " lookup id": flip(0)},
             change=change,
         )
+
+
+def of_another_name(suite):
+    """A version, older or newest, that has the lookup id of another name."""
+    for index, which in ((0, "older"), (1, "newest")):
+        for part, where in (("frame", "tail"), ("base item", "base")):
+            two = [PROBE, put("other", "value")][:: 1 if index else -1]
+            own = p.lookup_id(suite.made["created"].lookup_key, PROBE["put"]["service"], PROBE["put"]["account"])
+            change = {
+                "tail": lambda d, two=two: d.update(tail=[two]),
+                "base": lambda d, two=two: d.update(base={"items": [one["put"] for one in two], "sequence": 3}),
+            }[where]
+            comment = f"the {which} version of a secret is of another name: in the {where}"
+            faults = {f"{part} {index} lookup id": constant(own)}
+            suite.resealed(f"version-of-another-name-{which}-{where}", comment, "created", TAMPERED, faults, change=change)
 
 
 def known_fields(suite):
