@@ -170,7 +170,7 @@ AUTHENTICATION = [
     M("bytes after the end ignored", "ByteReader.expectEnd", body(""), FORMAT, "a part has two spellings"),
     M("numbers without a limit", "ByteReader.number", passes(1), FORMAT, "a sum overflows and ends the process"),
     M("unknown critical field ignored", "ByteReader.taggedFields", never(1), FORMAT, "a later version's rule is broken"),
-    M("field of a rewrite copied", "Record.rewritten", fails(1), "HostileWriterTests", "a record says what is no longer true"),
+    M("field of a rewrite copied", "Record.rewritten", fails(1), "LaterVersionTests", "a record says what is no longer true"),
     M("trace forgotten", "BaseIndex.Settings.noteRemoved", instead("firstIndex", "formerSlots.indices.first"), "RecipientTests",
       "a merge brings a removed key back"),
     M("two slots for one recipient accepted", "Header.init(parsing:)", never(2, 2), FORMAT, "a removed recipient stays"),

@@ -202,6 +202,22 @@ import Testing
     #expect(try vault.bytes == before)
   }
 
+  /// A holder of the key can give a vault a recipient that nobody can wrap a key for. It keeps nobody's key in the
+  /// vault.
+  @Test func aRecipientThatIsNoPublicKeyIsNamedAndCanBeRemoved() throws {
+    var vault = ForgedVault(base: [.init("a", [1])])
+    let parameters = KeySlotParameters.recipient(zeros(32)[...], share: zeros(32)[...], isHybrid: false)
+    let header = KeySlot.header(
+      id: SystemRandomness().bytes16(), parameters: parameters, created: 0, label: "")
+    let slot = try KeySlot(header: header, commitment: zeros(32), wrappedKey: zeros(72))
+    vault.slots = [slot]
+    let disk = try vault.disk()
+    let error = thrown { () throws(SecretError) in try disk.openVault().rekey() }
+    #expect(error?.code == .invalidKey && error?.description.contains(slot.id.hex) == true)
+    try disk.openVault().removeKeySlots(ids: [slot.id.hex])
+    #expect(try disk.openVault().get("a") == [1])
+  }
+
   @Test func whoWasRemovedIsRemembered() throws {
     let (first, second) = (Self.identity(), Self.identity())
     let vault = try vault(for: first)
