@@ -27,6 +27,7 @@ import known_vaults as k
 import vault_changes as c
 import vault_described as d
 import vault_format as f
+import vault_merging as m
 import vault_reader as r
 import vault_records as p
 from vector_bases import BASES, CI_KEY, IDENTITY, NOW, key_slot, put, recipient_slot, remove
@@ -277,9 +278,14 @@ class State:
             mine, others = [side.get(account, ()) for side in both]
             before = [one for one in mine if one.sequence <= parted and one in others]
             since = [[one for one in side if one.sequence > parted] for side in (mine, others)]
+            taken_back = mine and not since[0] and not since[1] and mine[-1].time not in {one.time for one in others}
+            if taken_back and (mine[-1].put or others and others[-1].put):
+                # What the other side dropped without a trace stays as it is here, and counts as stored again.
+                before, since = [], [list(mine), []]
             if any(one.one.get("keeps_nothing") for side in since for one in side):
                 before = []
-            since = [remembered(side) for side in since]
+            if not taken_back:
+                since = [remembered(side) for side in since]
             times = [{one.time for one in side} for side in (mine, others)]
             is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times))]
             rank = lambda n: (is_news[n], bool(since[n][-1].put), since[n][-1].time) if since[n] else ()
@@ -293,7 +299,9 @@ class State:
                 side = since[loser] if at < len(before) + len(lost) else won
                 lost_before = one.put and one.put.get("conflict") == side[-1].sequence and side[-1].time == won[-1].time
                 loses_now = is_news[loser] and one is since[loser][-1] and one.put and won[-1].put
-                change = {kind: details | {"keeps_nothing": False} for kind, details in one.change.items()}
+                change = copy.deepcopy(one.change)
+                if lost and at >= len(before) + len(lost):
+                    change = {kind: details | {"keeps_nothing": False} for kind, details in change.items()}
                 if lost_before or loses_now:
                     change["put"]["conflict"] = newest
                 kept[at] = Event(sequence, change)
@@ -488,17 +496,17 @@ class History:
             here, there = self.rng.sample(list(states), 2)
             merged, former = self.diverged(states, here, there), states[here]
             self.disk.names[FORMER] = File(self.disk.names[here].data)
-            c.merge(here, there, KEY, self.random, NOW)
+            m.merge(here, there, KEY, self.random, NOW)
             states[here] = self.compare([merged], here)
             if self.rng.random() < 0.3:  # at the same time in the other direction
-                c.merge(there, FORMER, KEY, self.random, NOW)
+                m.merge(there, FORMER, KEY, self.random, NOW)
                 states[there] = self.compare([states[there].merged(former)], there)
         merged = self.diverged(states, VAULT, COPY)
         self.state = states[VAULT]
         becomes(merged)
         sides = [self.disk.names[path].data for path in (VAULT, COPY)]
         self.arm(loses)
-        c.merge(VAULT, COPY, KEY, self.random, NOW)
+        m.merge(VAULT, COPY, KEY, self.random, NOW)
         result, record = self.read(), self.record()
         if record:
             k.judge(record, result)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import vault_described as d
 import vault_format as f
 import vault_history as h
+import vault_merging as m
 import vault_reader as r
 import vault_records as p
 import vault_writer as w
@@ -230,19 +231,23 @@ def judged(description, *vaults):
     return {**description, "time": now, "now": min([now, *last])}
 
 
-def new_file(vault, entries, sequence, recent, description, random):
-    """The bytes of a file that follows the vault, with the entries that are kept of these, and its state."""
+def new_file(vault, entries, sequence, recent, description, random, other=None):
+    """The bytes of a file that follows the vault, and `other` if it is given, with the entries that are kept of these, and
+    its state."""
     header = vault.header
     check_room(sequence)
     is_rekey = "slots" in description
     master = random(32, "new master key") if is_rekey else vault.master
     sealer = w.Sealer(master, header.vault_id, random(16, "new file id"), vault.root.lookup_key, random)
+    removed = description.get("remove_slots", [])
     if is_rekey:
         slots = d.described_slots(sealer, description["slots"])
+    elif other:
+        slots = m.merged_slots(vault, other)
     else:
-        slots = [one.raw for one in header.slots if not one.known or one.id.hex() not in description.get("remove_slots", [])]
+        slots = [one.raw for one in header.slots if not one.known or one.id.hex() not in removed]
     fields = root_fields(vault, description, sealer, is_rekey)
-    fields = former_slots(vault, dict(fields), slots, sequence, description["time"], is_rekey)
+    fields = former_slots(vault, other, dict(fields), slots, sequence, description["time"], is_rekey)
     items = []
     for entry in kept_entries(vault, entries, description, fields):
         fields_of = p.rewritten_fields(entry.record.fields, "put" if entry.record.is_put else "remove")
@@ -255,7 +260,7 @@ def new_file(vault, entries, sequence, recent, description, random):
     items.sort(key=lambda pair: pair[0].position)
     new_header = sealer.header(slots, header.minor, header.read_only_compatible, header.compatible)
     require(len(new_header) <= f.MAXIMUM_HEADER, "the header would be too long", outcome=f.LIMIT_REACHED)
-    if is_rekey:
+    if is_rekey or other:
         check_cost(f.parse_header(new_header).slots)
     writer = w.FileWriter(sealer, new_header, slots)
     state = writer.write_base(items, sequence, fields, *recent)
@@ -265,84 +270,6 @@ def new_file(vault, entries, sequence, recent, description, random):
     data = bytes(writer.file)
     check_image(data, f.parse_header(data), master, state)
     return data, state
-
-
-def merge(path, other, credential, random=w.system_random, now=None):
-    """Writes the vault at `path` anew with what was done to its copy at `other`. Returns its state."""
-    description = {} if now is None else {"now": now}
-    with locked(path) as descriptor, locked(other) as other_descriptor:
-        _, vault = opened_for_writing(descriptor, credential)
-        _, theirs = opened_for_writing(other_descriptor, credential)
-        data, state = new_file(vault, *merged(vault, theirs), judged(description, vault, theirs), random)
-        replace_file(path, data)
-        return state
-
-
-def merged(ours, theirs):
-    """The entries of both vaults, the sequence of the root that has them, and its recent changes.
-
-    What either side did since the two parted gets new sequences. Whoever merges one of them again later then takes
-    nothing that came by this merge for something that both had before.
-    """
-    same = ours.master == theirs.master and ours.header.vault_id == theirs.header.vault_id
-    require(same, "the vaults do not have one master key", outcome=f.ANOTHER_KEY)
-    common = set(changes_of(ours)) & set(changes_of(theirs))
-    require(common, "the vaults have no change in common", outcome=f.ROLLED_BACK)
-    parted, sequence = max(common)[0], max(ours.state.sequence, theirs.state.sequence)
-    entries = {}
-    for key in sorted({*ours.entries, *theirs.entries}):
-        for one in merged_entries(ours.entries.get(key, []), theirs.entries.get(key, []), parted, sequence):
-            sequence = max(sequence, one.record.sequence)
-            # A remove whose put the other side dropped or removed is not needed.
-            if one.record.is_put or key in entries and entries[key][-1].record.is_put:
-                entries.setdefault(key, []).append(one)
-    pairs = sorted({*changes_of(ours), *changes_of(theirs)})
-    return entries, sequence + 1, latest(pairs, max(ours.root.floor, theirs.root.floor))
-
-
-def merged_entries(ours, theirs, parted, sequence):
-    """The entries of one secret. Those since the two sides parted are numbered after `sequence`, the winner's last.
-
-    The last change of a side wins if the other side does not have it, then if it is a put, then if it is later.
-    """
-    kept = [one.record for one in theirs if one.record.sequence <= parted]
-    found = [one for one in ours if one.record in kept]
-    sides = []
-    for side, other in ((ours, theirs), (theirs, ours)):
-        since = [one for one in side if one.record.sequence > parted]
-        if any(one.record.field(p.KEEPS_NOTHING) for one in since):
-            # It forgets what its own side had before it, not what the other side did.
-            found, since = [], h.remembered(since)
-        rank = ()
-        if since:
-            is_news = change_of(since[-1]) not in map(change_of, other)
-            rank = is_news, since[-1].record.is_put, since[-1].record.time
-        sides.append((rank, since))
-    (rank, losing), (_, won) = sorted(sides, key=lambda side: side[0])
-    changes = [change_of(one) for one in won]
-    lost = [one for one in losing if change_of(one) not in changes]
-    # What lost to the winning value earlier, on either side, and what loses to it now.
-    conflicts = [one for one in won if h.is_in_conflict(one, won[-1])]
-    if losing and change_of(losing[-1]) == changes[-1]:
-        conflicts += [one for one in lost if h.is_in_conflict(one, losing[-1])]
-    elif rank and rank[0] and losing[-1].record.is_put and won[-1].record.is_put:
-        conflicts.append(losing[-1])
-    newest = sequence + len(lost) + len(won)
-    for number, one in enumerate((*lost, *won), start=sequence + 1):
-        fields = dict(one.record.fields)
-        fields.pop(p.KEEPS_NOTHING, None)
-        if any(one is other for other in conflicts):
-            fields[p.CONFLICT] = p.PLACE.pack(newest)
-        record = replace(one.record, sequence=number, fields=tuple(sorted(fields.items())))
-        found.append(r.Entry(record, one.value))  # sealed anew
-    return found
-
-
-def change_of(entry):
-    """What two entries have in common that are one change, although a merge gave one of them another sequence."""
-    record = entry.record
-    fields = tuple(pair for pair in record.fields if pair[0] not in (p.CONFLICT, p.KEEPS_NOTHING))
-    return record.kind, record.time, record.created, fields, entry.value
 
 
 def changes_of(vault):
@@ -356,13 +283,13 @@ def recent_changes(vault):
     return latest(changes_of(vault), vault.root.floor)
 
 
-def latest(pairs, floor):
+def latest(pairs, floor, count=KEPT_PAIRS):
     pairs = [pair for pair in pairs if pair[0] >= floor]
-    if len(pairs) <= KEPT_PAIRS:
+    if len(pairs) <= count:
         return pairs, floor
-    kept = pairs[-KEPT_PAIRS:]
+    kept = pairs[-count:]
     # A sequence of which a pair was dropped is below the floor: a merge has two of one sequence.
-    floor = pairs[-KEPT_PAIRS - 1][0] + 1
+    floor = pairs[-count - 1][0] + 1
     return [pair for pair in kept if pair[0] >= floor], floor
 
 
@@ -377,13 +304,15 @@ def root_fields(vault, description, sealer, is_rekey):
     return sorted(fields.items())
 
 
-def former_slots(vault, fields, slots, sequence, time, is_rekey):
+def former_slots(vault, other, fields, slots, sequence, time, is_rekey):
     """The fields of the new root, with the key slots that were removed and are removed now."""
     former = [replace(one, is_trace=0) if is_rekey else one for one in vault.root.former]
+    if other:
+        former = sorted({*former, *other.root.former}, key=lambda one: (one.sequence, one.encode()))
     parsed = [f.parse_key_slot(f.Cursor(slot, "a new key slot")) for slot in slots]
-    staying = {slot.id for slot in parsed if slot.known}
-    for slot in vault.header.slots:
-        if slot.known and slot.id not in staying:
+    gone = {slot.id for slot in parsed if slot.known} | ({one.slot_id for one in former} if other else set())
+    for slot in [*vault.header.slots, *(other.header.slots if other else ())]:
+        if slot.known and slot.id not in gone:
             names = slot.id, slot.type, 0 if is_rekey else 1, slot.recipient[:32].ljust(32, b"\0")
             former.append(p.FormerSlot(*names, slot.created, sequence, time, slot.label))
     while len(former) > p.MAXIMUM_FORMER:

@@ -2,8 +2,8 @@
 
 import copy
 
-import vault_changes as c
 import vault_described as d
+import vault_merging as m
 import vault_reader as r
 from vault_writer import seeded_random
 from vector_bases import NOW, key_slot, put, remove, vault
@@ -49,8 +49,8 @@ def file():
         description = copy.deepcopy(common)
         description["tail"].append(changes)
         sides.append(r.read_vault(d.NewFile(description).file, r.Key(KEY)))
-    data, _ = c.new_file(sides[0], *c.merged(*sides), {"now": NOW, "time": NOW}, seeded_random("coffer vectors 1: a merge"))
-    return data
+    times = {"now": NOW, "time": NOW}
+    return m.merged_file(*sides, None, times, seeded_random("coffer vectors 1: a merge"))[0]
 
 
 def add(suite, files):
