@@ -244,6 +244,12 @@ class State:
     has_recipient: bool = False
     passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and a mark of its own
     known: frozenset = frozenset()  # the times of all changes that this state comes from: no two have one time
+    limit: tuple = tuple(HISTORY.items())
+    slots: frozenset = frozenset()  # labels, which differ
+    former_slots: frozenset = frozenset()
+
+    def versions(self, events):
+        return expected_versions(events, dict(self.limit), NOW)
 
     def changed(self, changes, in_tail=True):
         events, sequence, passed = dict(self.events), self.sequence, set(self.passed)
@@ -260,7 +266,7 @@ class State:
         """Without what no longer counts, and without the versions of the account `purged`."""
         kept = {}
         for account, events in self.events:
-            counted = {one["sequence"] for one in expected_versions(events, HISTORY, NOW)} if account != purged else ()
+            counted = {one["sequence"] for one in self.versions(events)} if account != purged else ()
             for before, event in zip((None, *events), events):
                 is_present = event is events[-1] and event.put
                 if is_present or event.sequence in counted or before and before.sequence in counted and not event.put:
@@ -268,39 +274,54 @@ class State:
         passed = self.passed | {(self.sequence + 1, next(REWRITES))}
         return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())), passed=passed)
 
-    def merged(self, other):
-        """The rule of VaultFormat.md in terms of what a user did."""
+    def merged(self, other, ancestor=None, take_back=0):
+        """The rule of VaultMerging.md in terms of what a user did. What the other side takes back is taken back at the
+        time `take_back`, if it is not 0."""
         parted = max(self.passed & other.passed)[0]
-        sequence, events = max(self.sequence, other.sequence), {}
-        both = [dict(self.events), dict(other.events)]
+        sequence, events, is_whole = max(self.sequence, other.sequence), {}, True
+        sides = [dict(one.events) if one else {} for one in (self, other, ancestor)]
         # In the order of lookup ids, which numbers the changes.
-        for account in sorted({*both[0], *both[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
-            mine, others = [side.get(account, ()) for side in both]
-            before = [one for one in mine if one.sequence <= parted and one in others]
+        for account in sorted({*sides[0], *sides[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
+            mine, others, before = [side.get(account, ()) for side in sides]
+            times = [{one.time for one in side} for side in (mine, others, before)]
             since = [[one for one in side if one.sequence > parted] for side in (mine, others)]
-            taken_back = mine and not since[0] and not since[1] and mine[-1].time not in {one.time for one in others}
-            if taken_back and (mine[-1].put or others and others[-1].put):
+            is_known = lambda one, times=times: one.sequence <= parted or one.time in times[2]
+            is_whole &= all(one.time in times[0] for one in since[1] if is_known(one))
+            has_changed = bool(others) and not is_known(others[-1])
+            since[1] = [one for one in since[1] if has_changed and not is_known(one)]
+            old = {one.time for one in others if one.sequence <= parted}
+            kept = [one for one in mine if one.sequence <= parted and one.time in old]
+            is_taken_back = mine and not has_changed and is_known(mine[-1]) and mine[-1].time not in times[1]
+            is_taken_back = is_taken_back and bool(mine[-1].put or present(others) is not None)
+            if is_taken_back:
                 # What the other side dropped without a trace stays as it is here, and counts as stored again.
-                before, since = [], [list(mine), []]
-            if any(one.one.get("keeps_nothing") for side in since for one in side):
-                before = []
-            if not taken_back:
+                kept, since = [], [list(mine), []]
+                if take_back and present(others) is not None:
+                    put = others[-1].put | {"modified": take_back, "conflict": None}
+                    since[0].append(Event(0, {"put": {name: one for name, one in put.items() if one is not None}}))
+                elif take_back:
+                    forgets = not others and mine[-1].sequence <= parted
+                    since[0].append(Event(0, remove(account, time=take_back, keeps_nothing=forgets)))
+            else:
+                if any(one.one.get("keeps_nothing") for side in since for one in side):
+                    kept = []
                 since = [remembered(side) for side in since]
-            times = [{one.time for one in side} for side in (mine, others)]
-            is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times))]
-            rank = lambda n: (is_news[n], bool(since[n][-1].put), since[n][-1].time) if since[n] else ()
-            loser, winner = sorted((0, 1), key=rank)
+            is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times[:2]))]
+            order = lambda one: (bool(one.put), one.time, one.sequence)
+            rank = lambda n: (is_news[n], *order(since[n][-1])) if since[n] else ()
+            loser, winner = (0, 1) if rank(1) > rank(0) else (1, 0)
             won = since[winner]
             lost = [one for one in since[loser] if one.time not in {two.time for two in won}]
-            kept = [*before, *lost, *won]
-            newest = sequence + len(lost) + len(won)
-            for at, one in enumerate((*lost, *won), start=len(before)):
+            kept = [*kept, *lost, *won]
+            newest, first = sequence + len(lost) + len(won), len(kept) - len(lost) - len(won)
+            for at, one in enumerate((*lost, *won), start=first):
                 sequence += 1
-                side = since[loser] if at < len(before) + len(lost) else won
-                lost_before = one.put and one.put.get("conflict") == side[-1].sequence and side[-1].time == won[-1].time
+                side = since[loser] if at < first + len(lost) else won
+                last = mine[-1] if is_taken_back else side[-1]
+                lost_before = one.put and one.put.get("conflict") == last.sequence and last.time == won[-1].time
                 loses_now = is_news[loser] and one is since[loser][-1] and one.put and won[-1].put
                 change = copy.deepcopy(one.change)
-                if lost and at >= len(before) + len(lost):
+                if lost and side is won:
                     change = {kind: details | {"keeps_nothing": False} for kind, details in change.items()}
                 if lost_before or loses_now:
                     change["put"]["conflict"] = newest
@@ -309,8 +330,20 @@ class State:
             for one in kept:
                 if one.put or events.get(account) and events[account][-1].put:
                     events[account] = (*events.get(account, ()), one)
-        merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())))
-        return replace(merged, passed=self.passed | other.passed, known=self.known | other.known).rewritten()
+        former = self.former_slots | other.former_slots
+        slots = (self.slots | other.slots) - former
+        merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())), slots=slots, former_slots=former)
+        known = self.known | other.known | ({take_back} if take_back else set())
+        merged = replace(merged, limit=self.merged_limit(other, ancestor, parted), known=known)
+        return replace(merged, passed=self.passed | (other.passed if is_whole else set())).rewritten()
+
+    def merged_limit(self, other, ancestor, parted):
+        if ancestor and parted <= ancestor.sequence and max(ancestor.passed) in other.passed:
+            if ancestor.limit in (self.limit, other.limit):
+                return other.limit if ancestor.limit == self.limit else self.limit
+        one, two = dict(self.limit), dict(other.limit)
+        days = [one["days"], two["days"]]
+        return tuple({"versions": max(one["versions"], two["versions"]), "days": 0 if 0 in days else max(days)}.items())
 
     def lacks(self, *sides):
         """The accounts of which this merge of two sides does not have what any rule must keep."""
@@ -332,8 +365,7 @@ class State:
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
         for account, events in self.events:
-            versions = expected_versions(events, HISTORY, NOW)
-            last = events[-1]
+            versions, last = self.versions(events), events[-1]
             if last.put:
                 found.append((account, last.sequence, last.put["value"]))
             elif versions:

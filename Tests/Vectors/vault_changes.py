@@ -246,10 +246,13 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
         slots = m.merged_slots(vault, other)
     else:
         slots = [one.raw for one in header.slots if not one.known or one.id.hex() not in removed]
+        slots += d.described_slots(sealer, description.get("add_slots", []))
     fields = root_fields(vault, description, sealer, is_rekey)
     fields = former_slots(vault, other, dict(fields), slots, sequence, description["time"], is_rekey)
     items = []
-    for entry in kept_entries(vault, entries, description, fields):
+    # A merge has the limit of both files; another rewrite brings nothing back that the former one has dropped.
+    limits = [fields] if other else [vault.root.fields, fields]
+    for entry in kept_entries(entries, description, limits):
         fields_of = p.rewritten_fields(entry.record.fields, "put" if entry.record.is_put else "remove")
         entry = replace(entry, record=replace(entry.record, fields=fields_of))
         part = f"item {entry.record.sequence} of {entry.record.lookup_id.hex()}"
@@ -324,14 +327,20 @@ def former_slots(vault, other, fields, slots, sequence, time, is_rekey):
     return sorted(fields.items())
 
 
-def kept_entries(vault, entries, description, fields):
-    history = dict(fields).get(p.HISTORY)
-    limit = p.HistoryLimit.parse(history) if history else p.HistoryLimit()
-    now = description["now"]
+def kept_entries(entries, description, limits):
+    """The entries that count under the history limit of each of these lists of fields."""
     purged = {(one["service"], one["account"]) for one in description.get("purge", [])}
     for found in entries.values():
         record = found[0].record
         if (record.service, record.account) in purged:
-            yield from [one for one in found[-1:] if one.record.is_put]
+            found = [one for one in found[-1:] if one.record.is_put]
         else:
-            yield from h.kept(found, limit, now)
+            for fields in limits:
+                found = h.kept(found, limit_in(fields), description["now"])
+        yield from found
+
+
+def limit_in(fields):
+    """The history limit in the fields of a root."""
+    history = dict(fields).get(p.HISTORY)
+    return p.HistoryLimit.parse(history) if history else p.HistoryLimit()

@@ -35,14 +35,11 @@ def merge(path, other, credential, random=w.system_random, now=None, ancestor=No
 def opened_ancestor(file, ours):
     """The ancestor, or None if it is none of this vault."""
     try:
-        return r.read_with_master(file, ours.header, ours.master) if file and is_of(file, ours) else None
+        header = f.parse_header(file) if file else None
+        is_of_vault = header and (header.vault_id, header.commitment) == (ours.header.vault_id, ours.header.commitment)
+        return r.read_with_master(file, header, ours.master) if is_of_vault else None
     except f.Refused:
         return None
-
-
-def is_of(file, ours):
-    header = f.parse_header(file)
-    return (header.vault_id, header.commitment) == (ours.header.vault_id, ours.header.commitment)
 
 
 def merged_file(ours, theirs, ancestor, description, random, take_back=False):
@@ -106,8 +103,9 @@ class Secret:
             newest and not their_change and self.is_known(newest) and change_of(newest) not in their_changes
             and (newest.record.is_put or present)
         ):  # fmt: skip
-            lost_to = [one for one in ours if h.is_in_conflict(one, newest)]
-            yield from numbered([*ours, *self.taken_back(present)], sequence, lost_to)
+            more = self.taken_back(present)
+            lost_to = [] if more else [one for one in ours if h.is_in_conflict(one, newest)]
+            yield from numbered([*ours, *more], sequence, lost_to)
             return
         their_old = [change_of(one) for one in theirs if self.is_old(one)]
         old = [one for one in ours if self.is_old(one) and change_of(one) in their_old]
@@ -148,7 +146,7 @@ def rank_of(added, changes_of_other):
     if not added:
         return ()
     newest = added[-1].record
-    return change_of(added[-1]) not in changes_of_other, newest.is_put, newest.time, newest.value_tag
+    return change_of(added[-1]) not in changes_of_other, newest.is_put, newest.time, newest.sequence, newest.value_tag
 
 
 def numbered(entries, sequence, lost_to, unmarked=()):
@@ -208,5 +206,4 @@ def merged_limit(ours, theirs, ancestor):
 
 
 def limit_of(vault):
-    history = dict(vault.root.fields).get(p.HISTORY)
-    return p.HistoryLimit.parse(history) if history else p.HistoryLimit()
+    return c.limit_in(vault.root.fields)
