@@ -227,6 +227,17 @@ extension BaseIndex.Settings {
   }
 }
 
+extension BaseIndex.Settings {
+  /// Adds the former key slots of another copy of the vault.
+  package mutating func join(_ other: Self) {
+    let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }
+    formerSlots = joined.values.sorted { one, two in
+      one.sequence == two.sequence
+        ? one.bytes.lexicographicallyPrecedes(two.bytes) : one.sequence < two.sequence
+    }
+  }
+}
+
 /// A key slot that was removed.
 package struct FormerKeySlot: Sendable {
   package let id: Bytes16

@@ -165,13 +165,52 @@ package struct Record: Sendable {
   /// Returns the record without the fields that a rewrite leaves out.
   package func rewritten() throws(SecretError) -> Record {
     guard unknownFields.contains(where: \.isLeftOut) else { return self }
-    var fields = unknownFields.filter { !$0.isLeftOut }
+    return try with(fields().filter { FieldType.known(kind).contains($0.type) || !$0.isLeftOut })
+  }
+
+  /// Returns the record as a merge writes it, after the same change by another sequence. `conflict` is the sequence of
+  /// the put that it lost to. `time` takes the place of its own, if it is given.
+  package func renumbered(
+    _ sequence: Int, conflict: Int? = nil, keepsNothing: Bool, time: Int64? = nil
+  ) throws(SecretError) -> Record {
+    var fields = try fieldsOfChange()
+    if let conflict { fields.append(TaggedField(FieldType.conflict, encode(conflict))) }
+    if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
+    return try with(fields.sorted { $0.type < $1.type }, sequence: sequence, time: time)
+  }
+
+  /// Whether both records can be the same change of the same secret: only the values are not compared.
+  package func isLike(_ other: Record) throws(SecretError) -> Bool {
+    guard kind == other.kind, time == other.time, created == other.created, valueLength == other.valueLength
+    else { return false }
+    if bytes == other.bytes { return true }
+    return try sized(fieldsOfChange()) == sized(other.fieldsOfChange())
+  }
+
+  /// Whether both are the same record.
+  package func hasBytes(of other: Record) -> Bool { sequence == other.sequence && bytes == other.bytes }
+
+  /// The fields that belong to the change, whatever a merge has made of it.
+  private func fieldsOfChange() throws(SecretError) -> [TaggedField] {
+    try fields().filter { ![FieldType.conflict, FieldType.keepsNothing].contains($0.type) }
+  }
+
+  private func fields() throws(SecretError) -> [TaggedField] {
+    var fields = unknownFields
     var reader = ByteReader(bytes, from: fieldsOffset, part: "a record")
     try reader.taggedFields(FieldType.known(kind)) { type, field throws(SecretError) in
       fields.append(TaggedField(type, Array(field.bytes[try field.rest()])))
     }
-    fields.sort { $0.type < $1.type }
-    return try Record(id: id, sequence: sequence, parsing: encode(Array(bytes[..<fieldsOffset]), sized(fields)))
+    return fields.sorted { $0.type < $1.type }
+  }
+
+  private func with(
+    _ fields: [TaggedField], sequence: Int? = nil, time: Int64? = nil
+  ) throws(SecretError) -> Record {
+    let times = encode(kind.rawValue, time ?? self.time)
+    return try Record(
+      id: id, sequence: sequence ?? self.sequence,
+      parsing: encode(times, Array(bytes[times.count..<fieldsOffset]), sized(fields)))
   }
 
   /// The plaintext of the record's frame, without padding.

@@ -24,8 +24,9 @@ import vault_changes as c
 import vault_format as f
 import vault_merging as m
 import vault_reader as r
+import vault_records as p
 from crash_histories import Disk, File, History, KEY, NOW, Wrong
-from vector_bases import key_slot
+from vector_bases import CI_KEY, key_slot
 
 OURS, THEIRS, BACK, OTHERS = "/v/vault", "/v/theirs", "/v/back", "/v/others"
 
@@ -151,17 +152,18 @@ def described(case):
     ours, theirs, ancestor, take_back, result, report = case
     entries = [
         [one.record.account, one.record.kind, one.record.sequence, one.record.time, one.value.hex(),
-         one.record.field(3 + 1), one.record.field(5) is not None]
+         one.record.field(p.CONFLICT, 0), one.record.field(p.KEEPS_NOTHING) is not None]
         for key in sorted(result.entries) for one in result.entries[key]
     ]  # fmt: skip
-    return {
-        "ours": ours.hex(), "theirs": theirs.hex(), "ancestor": ancestor.hex(), "take_back": take_back,
-        "time": take_back or NOW, "entries": entries, "sequence": result.state.sequence,
-        "slots": [slot.raw.hex() for slot in result.header.slots], "floor": result.root.floor,
-        "former_slots": b"".join(one.encode()[:74] for one in result.root.former).hex(),
-        "recent": [[number, tag.hex()] for number, tag in result.recent], "limit": vars(m.limit_of(result)),
-        "taken_back": len(report.taken_back), "left_out": report.left_out,
+    files = {"ours": ours.hex(), "theirs": theirs.hex(), "ancestor": ancestor.hex()}
+    former = [[one.slot_id.hex(), one.is_trace, one.sequence, one.label] for one in result.root.former]
+    expected = {
+        "entries": entries, "sequence": result.state.sequence, "floor": result.root.floor, "former_slots": former,
+        "slots": [slot.raw.hex() for slot in result.header.slots], "limit": [*vars(m.limit_of(result)).values()],
+        "recent": [[number, tag.hex()] for number, tag in result.recent], "left_out": report.left_out,
+        "taken_back": len(report.taken_back),
     }  # fmt: skip
+    return files | {"key": CI_KEY.hex(), "takes_back": bool(take_back), "time": take_back or NOW, "expected": expected}
 
 
 def main(arguments):

@@ -215,7 +215,7 @@ final class VaultSession {
   // MARK: Writing
 
   /// Runs `body` on the newest state of the vault while no other process writes, and again if the change is refused.
-  private func write<R>(
+  func write<R>(
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> (R, Publication)
   ) throws(SecretError) -> R {
     try withLock(exclusive: true) { () throws(SecretError) in
@@ -296,20 +296,29 @@ final class VaultSession {
     }
   }
 
-  /// Publishes a new file, and records its state while nobody else can change it. From then on the old file is not
-  /// used.
-  private func rewrite(
+  func rewrite(
     _ vault: VaultSnapshot, _ changes: VaultSnapshot.RewriteChanges, _ transaction: VaultTransaction
   ) throws(SecretError) -> Publication {
-    let publication = try vault.rewrite(changes, transaction, environment: environment) { state in
+    try replace(vault, changes.keys) { recording throws(SecretError) in
+      try vault.rewrite(changes, transaction, environment: environment, recording: recording)
+    }
+  }
+
+  /// Publishes a new file, which `publish` writes, and records its state while nobody else can change it. From then on
+  /// the old file is not used.
+  func replace(
+    _ vault: VaultSnapshot, _ newKeys: DerivedKeys,
+    _ publish: ((CommitState) -> Void) throws(SecretError) -> Publication
+  ) throws(SecretError) -> Publication {
+    let publication = try publish { state in
       guard var record = shared.accepted?.record else { return }
       record.checkpoint = state.checkpoint
-      record.masterCommitment = changes.keys.masterCommitment(record.vault)
-      shared.close(accepting: SeenState(record, changes.keys))
-      knownVaults.recordCommit(record, from: vault, changes.keys)
+      record.masterCommitment = newKeys.masterCommitment(record.vault)
+      shared.close(accepting: SeenState(record, newKeys))
+      knownVaults.recordCommit(record, from: vault, newKeys)
     }
     if case .refused = publication { return publication }
-    keys = (vault.file.header.vaultID, changes.keys)
+    keys = (vault.file.header.vaultID, newKeys)
     close()
     return publication
   }

@@ -172,12 +172,15 @@ package final class DerivedKeys: Sendable {
     return padded.withBytes { seal($0, context) }
   }
 
-  /// Returns the value that `record` describes, sealed under `other`. Throws `.tampered`.
+  /// Returns the value that `record` describes, sealed under `other`, and for `sequence` if it is given. Throws
+  /// `.tampered`.
   func resealed(
-    _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
+    _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys, sequence: Int? = nil
   ) throws(SecretError) -> [UInt8] {
     var result: [UInt8] = []
-    _ = try openValue(sealed, vault: vault, record: record) { padded, context in
+    let context = SealContext.value(
+      vault: vault, lookupID: record.id, sequence: sequence ?? record.sequence)
+    _ = try openValue(sealed, vault: vault, record: record) { padded in
       result = other.seal(padded.bindMemory(to: UInt8.self).span, context)
     }
     return result
@@ -186,7 +189,7 @@ package final class DerivedKeys: Sendable {
   /// Returns the value that `record` describes. `body` gets it with its padding. Throws `.tampered`.
   package func openValue(
     _ sealed: [UInt8], vault: Bytes16, record: Record,
-    _ body: (UnsafeRawBufferPointer, SealContext) -> Void = { _, _ in }
+    _ body: (UnsafeRawBufferPointer) -> Void = { _ in }
   ) throws(SecretError) -> SecretBytes {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
       throw .tampered("a value is not the one that its record names")
@@ -196,7 +199,7 @@ package final class DerivedKeys: Sendable {
     let value = SecretBytes(capacity: sealed.count - Layout.sealOverhead) { output in
       let count = openPadded(sealed.span, context, into: output) ?? .max
       isAuthentic = count <= Layout.maximumValueLength
-      if isAuthentic { body(UnsafeRawBufferPointer(output), context) }
+      if isAuthentic { body(UnsafeRawBufferPointer(output)) }
       return isAuthentic ? count : 0
     }
     guard isAuthentic else { throw .tampered("\(context.part) is not authentic") }

@@ -25,8 +25,19 @@ struct DerivationBudget {
   static func requireRoom(
     for cost: VaultKeySlot.Cost, beside others: [KeySlot], _ options: VaultOptions
   ) throws(SecretError) {
+    try requireRoom(for: [cost] + others.compactMap { $0.parameters?.cost }, options)
+  }
+
+  /// Throws `.tooLarge` if a passphrase could not be tried on all of `slots` together.
+  static func requireRoom(for slots: [KeySlot], _ options: VaultOptions) throws(SecretError) {
+    try requireRoom(for: slots.compactMap { $0.parameters?.cost }, options)
+  }
+
+  private static func requireRoom(
+    for costs: [VaultKeySlot.Cost], _ options: VaultOptions
+  ) throws(SecretError) {
     var budget = DerivationBudget(options)
-    guard ([cost] + others.compactMap { $0.parameters?.cost }).allSatisfy({ budget.spend($0) }) else {
+    guard costs.allSatisfy({ budget.spend($0) }) else {
       throw SecretError(
         .tooLarge, "With this passphrase, the vault would cost more to unlock than the limit permits.",
         advice: "Choose a lower cost, remove another passphrase first, or add a key file instead.")

@@ -5,6 +5,13 @@ extension SecretError {
   /// The error for a record whose lookup id does not belong to its names.
   static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
 
+  /// The error for a copy that shows no state which the vault shows too.
+  static func partedTooLongAgo(path: String) -> SecretError {
+    SecretError(
+      .rolledBack, "The vault and its copy at \(path) have no recent change in common, so they cannot be merged.",
+      advice: "Nothing was changed. Copy single secrets instead.")
+  }
+
   /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older.
   static func rolledBack(
     path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false

@@ -8,6 +8,7 @@ extension VaultSnapshot {
     var slots: [KeySlot]
     var keys: DerivedKeys
     var history: HistoryLimit
+    var merge: VaultMerge?
 
     /// The key slots, keys and history limit of `vault` as they are.
     init(of vault: VaultSnapshot) {
@@ -41,43 +42,43 @@ extension VaultSnapshot {
     } else {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }
-    // A version beyond the old limit does not come back under a new one.
-    let now = environment.now()
+    let now = Timestamp.milliseconds(environment.now())
     // One change by a clock that is ahead must not make versions too old.
-    let time = try min(Timestamp.milliseconds(now), lastTime() ?? .max)
-    let rules = [HistoryRule(base.settings.history, time: time), HistoryRule(changes.history, time: time)]
-    let (recent, floor) = try changesBeforeRewrite()
-    let sequence = transaction.state.sequence + 1
+    let times = try [self, changes.merge?.theirs].map { vault throws(SecretError) in try vault?.lastTime() }
+    let time = times.compactMap(\.self).reduce(now, min)
+    let rule = HistoryRule(changes.history, time: time)
+    let (recent, floor) =
+      if let merge = changes.merge { try merge.recentChanges() } else { try changesBeforeRewrite() }
+    let sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
+    if let merge = changes.merge { settings.join(merge.theirs.base.settings) }
     try settings.noteRemoved(
-      from: file.header.slots, to: header.slots, isRekey: newKeys !== keys, sequence: sequence,
-      time: Timestamp.milliseconds(now))
+      from: changes.merge?.unlistedSlots ?? file.header.slots, to: header.slots, isRekey: newKeys !== keys,
+      sequence: sequence, time: now)
     var writer = try VaultFileWriter(
       file.storage.draft(.replacement), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
-    // The base has its values in the order of the new file; the tail does not.
-    var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-    try forEachSecret(transaction.tail) { records throws(SecretError) in
-      guard let newest = records.last?.record else { return }
-      let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
-      for entry in kept {
-        if entry.isRemoval {
-          try writer.append(entry.record.rewritten(), sealedValue: [])
-          continue
+    if let merge = changes.merge {
+      try merge.forEachSecret { records throws(SecretError) in
+        for version in rule.kept(records) {
+          try writer.append(version.record.rewritten(), version.vault, version.entry) { () throws(SecretError) in
+            try version.vault.sealedValue(of: version.entry)
+          }
         }
-        var record = try entry.record.rewritten()
-        var sealed =
-          try entry.valueOffset < state.baseEnd
-          ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
-          : transaction.sealedValue(of: entry)
-        // A value is authenticated even if its seal is copied: the old file is gone afterwards, so the new one must
-        // verify.
-        if newKeys === keys {
-          _ = try keys.openValue(sealed, vault: header.vaultID, record: record)
-        } else {
-          sealed = try keys.resealed(sealed, vault: header.vaultID, record: record, under: newKeys)
-          record = record.with(valueTag: Bytes16(tagOf: sealed))
+      }
+    } else {
+      // A version beyond the old limit does not come back under a new one.
+      let former = HistoryRule(base.settings.history, time: time)
+      // The base has its values in the order of the new file; the tail does not.
+      var reader = BufferedFileReader(file.storage, end: state.baseEnd)
+      try forEachSecret(transaction.tail) { records throws(SecretError) in
+        guard let newest = records.last?.record else { return }
+        for entry in rule.kept(former.kept(transaction.withoutErased(records, newest.id))) {
+          try writer.append(entry.record.rewritten(), self, entry) { () throws(SecretError) in
+            try entry.valueOffset < state.baseEnd
+              ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
+              : transaction.sealedValue(of: entry)
+          }
         }
-        try writer.append(record, sealedValue: sealed)
       }
     }
     let newState = try writer.finish(recent: recent)
@@ -88,19 +89,51 @@ extension VaultSnapshot {
   }
 
   /// The time of the record with the highest sequence, or `nil` if there is none.
-  private func lastTime() throws(SecretError) -> Int64? {
+  fileprivate func lastTime() throws(SecretError) -> Int64? {
     if let last = tail.frames.last { return try tail.entry(last).record.time }
     return try newestInBase()?.time
   }
 
   /// The changes up to this state that the next root lists, and the sequence from which on the list is complete.
   private func changesBeforeRewrite() throws(SecretError) -> ([Checkpoint], floor: Int) {
-    var changes = try recentChanges() + [Checkpoint(sequence: base.sequence, tailTag: state.rootTag)]
-    changes += tail.frames.map { Checkpoint(sequence: $0.head.sequence, tailTag: $0.tag) }
-    let count = Layout.maximumRecentChanges / 2
-    guard changes.count > count else { return (changes, base.recent.floor) }
+    Checkpoint.latest(Layout.maximumRecentChanges / 2, of: try shownChanges(), floor: base.recent.floor)
+  }
+
+  /// Every state that the file shows, in ascending order.
+  func shownChanges() throws(SecretError) -> [Checkpoint] {
+    try recentChanges() + [Checkpoint(sequence: base.sequence, tailTag: state.rootTag)]
+      + tail.frames.map { Checkpoint(sequence: $0.head.sequence, tailTag: $0.tag) }
+  }
+}
+
+extension Checkpoint {
+  /// Returns the last `count` of `changes` from `floor` on, and the sequence from which on they are complete.
+  static func latest(_ count: Int, of changes: [Checkpoint], floor: Int) -> ([Checkpoint], floor: Int) {
+    let changes = changes.filter { $0.sequence >= floor }
+    guard changes.count > count else { return (changes, floor) }
     // A merge lists two changes with the same sequence. If one of them is dropped, the list is complete only above it.
     let floor = changes[changes.count - count - 1].sequence + 1
     return (changes.filter { $0.sequence >= floor }, floor)
+  }
+}
+
+extension VaultFileWriter {
+  /// Appends a record with the value of `entry`, which `read` reads: sealed again if the record has another sequence or
+  /// the file another master key.
+  fileprivate mutating func append(
+    _ record: Record, _ vault: VaultSnapshot, _ entry: BlockEntry,
+    read: () throws(SecretError) -> [UInt8]
+  ) throws(SecretError) {
+    if record.kind == .remove { return try append(record, sealedValue: []) }
+    var (record, sealed, id) = (record, try read(), vault.file.header.vaultID)
+    // A value is authenticated even if its seal is copied: the old file is gone afterwards, so the new one must verify.
+    if keys === vault.keys, record.sequence == entry.record.sequence {
+      _ = try keys.openValue(sealed, vault: id, record: record)
+    } else {
+      sealed = try vault.keys.resealed(
+        sealed, vault: id, record: entry.record, under: keys, sequence: record.sequence)
+      record = record.with(valueTag: Bytes16(tagOf: sealed))
+    }
+    try append(record, sealedValue: sealed)
   }
 }

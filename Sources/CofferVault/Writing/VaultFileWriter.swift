@@ -5,7 +5,7 @@ internal import CofferVaultFormat
 struct VaultFileWriter {
   let draft: any MediumDraft
   private let header: Header
-  private let keys: DerivedKeys
+  let keys: DerivedKeys
 
   private var buffer: [UInt8] = []
   private var flushed: Int
