@@ -10,6 +10,7 @@ extension VaultBackend {
   /// Throws `.unexpectedVault` if the file is not a copy of this vault, `.unexpectedKey` if it has another master key,
   /// `.rolledBack` if the two have no recent change in common, `.tooLarge` at a limit of the format, and an error of
   /// the vault. If it throws, nothing was changed.
+  @discardableResult
   package func merge(
     with path: String, ancestor: String? = nil, takingBack: Bool = false
   ) throws(SecretError) -> MergeReport {

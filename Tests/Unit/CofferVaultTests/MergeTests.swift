@@ -28,6 +28,164 @@ import Testing
       uniqueKeysWithValues: try backend.secrets().map { ($0.identifier.account, try $0.value.string()) })
   }
 
+  @Test func bothSidesChanges() throws {
+    try vault.set("old", Array("1".utf8))
+    let other = try branch(copy)
+    try vault.set("ours", Array("2".utf8))
+    try other.set("theirs", Array("3".utf8))
+    try other.remove(identifier("old"))
+    let report = try vault.merge(with: copy)
+    #expect(report.outcome == .merged)
+    #expect(Set(report.changes.map(\.identifier.account)) == ["theirs", "old"])
+    #expect(try values(vault) == ["ours": "2", "theirs": "3"])
+    // The other side takes the merge as it is, and a second merge changes nothing.
+    #expect(try other.merge(with: vault.path).outcome == .replaced)
+    #expect(try vault.merge(with: copy).outcome == .unchanged)
+    #expect(try vault.verify().pin == other.verify().pin)
+  }
+
+  @Test func theLaterOfTwoValuesIsPresentAndTheOtherIsAVersion() throws {
+    let other = try branch(copy)
+    try other.set("name", Array("earlier".utf8))
+    try vault.set("name", Array("later".utf8))
+    let report = try vault.merge(with: copy)
+    #expect(try report.conflicts == [identifier("name")])
+    #expect(try values(vault) == ["name": "later"])
+    let versions = try vault.versions(of: identifier("name"))
+    #expect(versions.count == 2)
+    #expect(try vault.secret(identifier("name"), version: versions[1].number)?.value.string() == "earlier")
+  }
+
+  @Test func whoeverSawEitherSideAcceptsTheMerge() throws {
+    let other = try branch(copy)
+    try vault.set("ours", Array("1".utf8))
+    try other.set("theirs", Array("2".utf8))
+    let pins = [try vault.pin(), try other.pin()]
+    try vault.merge(with: copy)
+    for pin in pins {
+      var options = VaultOptions()
+      options.pins = [pin]
+      let opened = VaultBackend(path: vault.path, credentials: [FixedCredential.key], options: options)
+      #expect(try opened.verify().showsPins)
+    }
+  }
+
+  // MARK: What the other side takes away
+
+  @Test func anErasedSecretIsTakenBackOnlyIfThatIsSaid() throws {
+    try vault.set("name", Array("1".utf8))
+    let other = try branch(copy)
+    try vault.set("ours", Array("2".utf8))
+    try other.erase(identifier("name"))
+    #expect(try vault.merge(with: copy).takenBack.map(\.identifier) == [identifier("name")])
+    #expect(try values(vault) == ["name": "1", "ours": "2"])
+    // What stays counts as stored again, so the other side gets it back.
+    #expect(try other.merge(with: vault.path).outcome == .replaced)
+    #expect(try values(other) == ["name": "1", "ours": "2"])
+  }
+
+  @Test func anErasedSecretThatIsTakenBackLeavesNothing() throws {
+    try vault.set("name", Array("1".utf8))
+    let other = try branch(copy)
+    try vault.set("ours", Array("2".utf8))
+    try other.erase(identifier("name"))
+    try vault.merge(with: copy, takingBack: true)
+    #expect(try values(vault) == ["ours": "2"])
+    #expect(try vault.versions(of: identifier("name")).isEmpty)
+  }
+
+  @Test func anOlderFileOnOurCommitUndoesNothing() throws {
+    try vault.set("rotated", Array("old".utf8))
+    try vault.set("removed", Array("1".utf8))
+    _ = try branch(copy)
+    try vault.set("rotated", Array("new".utf8))
+    try vault.remove(identifier("removed"))
+    try vault.set("added", Array("2".utf8))
+    let ancestor = directory.file("ancestor")
+    _ = try branch(ancestor)
+    let report = try vault.merge(with: copy, ancestor: ancestor)
+    #expect(Set(report.takenBack.map(\.identifier.account)) == ["rotated", "removed", "added"])
+    #expect(report.changes.isEmpty)
+    #expect(try values(vault) == ["rotated": "new", "added": "2"])
+    // A revert says so, and everything stays in the history.
+    try vault.merge(with: copy, ancestor: ancestor, takingBack: true)
+    #expect(try values(vault) == ["rotated": "old", "removed": "1"])
+    #expect(try vault.versions(of: identifier("rotated")).count == 3)
+  }
+
+  @Test func anAncestorChoosesNoHistoryLimit() throws {
+    try vault.setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
+    _ = try branch(copy)
+    try vault.setHistoryLimit(#require(HistoryLimit(versions: 5, days: 0)))
+    let ancestor = directory.file("ancestor")
+    _ = try branch(ancestor)
+    try vault.merge(with: copy, ancestor: ancestor, takingBack: true)
+    #expect(try vault.historyLimit().versions == 5)
+  }
+
+  @Test func oneChangeOfThreeIsTaken() throws {
+    let other = try branch(copy)
+    try other.set("first", Array("1".utf8))
+    try other.set("second", Array("2".utf8))
+    let ancestor = directory.file("ancestor")
+    try FileManager.default.copyItem(atPath: copy, toPath: ancestor)
+    try other.set("third", Array("3".utf8))
+    try vault.set("ours", Array("4".utf8))
+    let report = try vault.merge(with: copy, ancestor: ancestor)
+    #expect(report.leavesOut)
+    #expect(try values(vault) == ["third": "3", "ours": "4"])
+    // The others come with the whole branch.
+    try vault.merge(with: copy)
+    #expect(try values(vault) == ["first": "1", "second": "2", "third": "3", "ours": "4"])
+  }
+
+  // MARK: Members
+
+  @Test func membersOfBothSidesStayAndRemovedOnesDoNotComeBack() throws {
+    let removed = try vault.addKeySlot(FixedCredential.otherKey.credential, label: "removed")
+    let other = try branch(copy)
+    let identity = try VaultIdentity.generate(isPostQuantum: false)
+    try other.addKeySlots(for: [try #require(identity.recipient)], label: "theirs")
+    try other.set("name", Array("1".utf8))
+    try vault.replaceKeySlot(
+      id: removed.id, with: FixedCredential(kind: .key([UInt8](repeating: 9, count: 32))).credential,
+      label: "ours")
+    try vault.merge(with: copy)
+    #expect(try vault.description().keySlots.map(\.label) == ["", "ours", "theirs"])
+    try other.merge(with: vault.path)
+    #expect(try Set(other.description().keySlots.map(\.label)) == ["", "ours", "theirs"])
+  }
+
+  @Test func copiesUnderAnotherMasterKeyAreRefused() throws {
+    let other = try branch(copy)
+    try other.rekey()
+    expectError(.unexpectedKey) { try vault.merge(with: copy) }
+    let foreign = directory.file("foreign")
+    try VaultBackend.create(at: foreign, credential: FixedCredential.key.credential)
+    expectError(.unexpectedVault) { try vault.merge(with: foreign) }
+    // As an ancestor, neither counts.
+    let third = directory.file("third")
+    try branch(third).set("name", Array("1".utf8))
+    try vault.set("ours", Array("2".utf8))
+    try vault.merge(with: third, ancestor: foreign)
+    #expect(try values(vault) == ["name": "1", "ours": "2"])
+  }
+
+  @Test func aDamagedCopyIsRefused() throws {
+    let other = try branch(copy)
+    try other.set("name", Array("1".utf8))
+    var bytes = try Data(contentsOf: URL(filePath: copy))
+    bytes[bytes.count - 1] ^= 1
+    try bytes.write(to: URL(filePath: copy))
+    let before = try Data(contentsOf: URL(filePath: vault.path))
+    expectError(.tampered) { try vault.merge(with: copy) }
+    #expect(try Data(contentsOf: URL(filePath: vault.path)) == before)
+  }
+
+  private func expectError(_ code: SecretError.Code, _ body: () throws -> Void) {
+    #expect { try body() } throws: { ($0 as? SecretError)?.code == code }
+  }
+
   /// The second implementation makes random merges, and this one makes each of them again.
   @Test(.needs("python3", "/usr/lib/python3/dist-packages/nacl"))
   func bothImplementationsMergeAlike() throws {

@@ -188,6 +188,36 @@ struct CrashChange {
     }
   }
 
+  /// Makes a change of a copy of the vault with this content, and the name of the secret that it is about.
+  static func ofCopy(
+    _ content: CrashContent, _ random: inout SeededRandom
+  ) -> (change: CrashChange, name: String?) {
+    let (key, slot) = (names[Int.random(in: 0..<names.count, using: &random)], CrashContent.ExtraSlot.key)
+    switch Int.random(in: 0..<5, using: &random) {
+    case 0 where content.secrets[key] != nil:
+      let change = CrashChange(name: "a remove", applied: { $0.setting([key], to: nil) }) {
+        try $0.remove(identifier(key))
+      }
+      return (change, key)
+    case 1:
+      let change = CrashChange(name: "a purge", applied: { $0.setting([key], to: nil).purging(key) }) {
+        try $0.erase(identifier(key))
+      }
+      return (change, key)
+    case 2 where !content.extraSlots.contains(slot):
+      let change = CrashChange(name: "a new slot", applied: { $0.setting(slot, isPresent: true) }) {
+        try $0.addKeySlot(slot.added())
+      }
+      return (change, nil)
+    default:
+      let value = [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: 50)
+      let change = CrashChange(name: "a store", applied: { $0.setting([key], to: value) }) {
+        try $0.set(key, value)
+      }
+      return (change, key)
+    }
+  }
+
   /// Makes a change of the key slots or of the master key.
   static func ofSlots(
     _ content: CrashContent, _ random: inout SeededRandom
@@ -218,7 +248,7 @@ struct CrashChange {
 }
 
 extension CrashContent {
-  fileprivate func setting(_ keys: [String], to value: [UInt8]?) -> CrashContent {
+  func setting(_ keys: [String], to value: [UInt8]?) -> CrashContent {
     var after = self
     for key in keys {
       if let old = secrets[key] {

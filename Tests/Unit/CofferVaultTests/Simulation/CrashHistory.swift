@@ -41,6 +41,7 @@ struct CrashHistory {
   private var alternatives: [Content?] = []
 
   private static let path = "vault"
+  private static let copy = "copy"
 
   init(seed: UInt64, omission: SimulatedDisk.Omission = .none, hasFixedNonces: Bool = false) {
     self.seed = seed
@@ -91,13 +92,14 @@ struct CrashHistory {
     var losses = 0
     if beginsWithMerge { try begin(with: Self.mergedFile, .merged) }
     for _ in 0..<steps {
+      let merge = pick(0..<10) == 0 ? try prepareMerge() : nil
       let losesPower = pick(0..<3) == 0
       if losesPower {
         // A change makes between 1 and about 40 calls.
         disk.failPower(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)))
       }
       let old = disk.content(of: Self.path)
-      let step = try step()
+      let step = try step(merge)
       if !losesPower {
         if let error = step.error {
           throw Failure(seed: seed, step: step.name, what: "it failed with the power on: \(error)")
@@ -135,6 +137,29 @@ struct CrashHistory {
       environment: environment)
     disk.overwrite(Self.path, with: file)
     content = try read(oneOf: [expected], "a merge")
+  }
+
+  /// Makes a copy of the vault go its own way, and mostly the vault too, with other secrets. Returns the change that
+  /// merges the copy, or `nil` if there is no vault.
+  private mutating func prepareMerge() throws -> CrashChange? {
+    guard let content, let file = disk.content(of: Self.path) else { return nil }
+    let directory = try disk.locate(Self.copy, followingLink: true).directory
+    if disk.content(of: Self.copy) == nil { _ = try directory.create(Self.copy) }
+    disk.overwrite(Self.copy, with: file)
+    var options = options
+    options.knownVaultsDirectory = nil
+    let copy = VaultBackend(path: Self.copy, credentials: sources, options: options, environment: environment)
+    let (change, name) = CrashChange.ofCopy(content, &random)
+    try change.run(copy)
+    if pick(0..<4) > 0, let other = CrashChange.names.filter({ $0 != name }).randomElement(using: &random) {
+      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: 20)
+      try open().set(other, value)
+      self.content = content.setting([other], to: value)
+      alternatives = []
+    }
+    return CrashChange(name: "merge after \(change.name)", applied: change.applied, hasSteps: true) { vault in
+      _ = try vault.merge(with: Self.copy, takingBack: true)
+    }
   }
 
   /// Checks that the records of an acknowledged change refuse the file from before it; at another path, only if its
@@ -182,7 +207,7 @@ struct CrashHistory {
   private func checkNothingIsLeftBehind() throws {
     try open().compact()
     if hasRecords { try open().trust() }
-    let left = disk.names.filter { $0 != Self.path && !$0.hasPrefix("state/") }
+    let left = disk.names.filter { ![Self.path, Self.copy].contains($0) && !$0.hasPrefix("state/") }
     guard left.isEmpty else { throw Failure(seed: seed, step: "the end", what: "left behind: \(left)") }
   }
 
@@ -204,7 +229,7 @@ struct CrashHistory {
     var wasInterrupted = false
   }
 
-  private mutating func step() throws -> Step {
+  private mutating func step(_ merge: CrashChange?) throws -> Step {
     guard let before = content else {
       let (environment, options) = (environment, options)
       let error = attempt {
@@ -222,9 +247,8 @@ struct CrashHistory {
     if writers.isEmpty || pick(0..<8) == 0 { writers.append(open()) }
     let writer = writers[pick(0..<writers.count)]
     let change =
-      pick(0..<16) > 0
-      ? CrashChange.ofSecrets(&random)
-      : CrashChange.ofSlots(before, &random)
+      merge
+      ?? (pick(0..<16) > 0 ? CrashChange.ofSecrets(&random) : CrashChange.ofSlots(before, &random))
     let concurrent = pick(0..<3) == 0 && !change.hasSteps ? interruption(of: writer) : nil
     let error = attempt { try change.run(writer) }
     disk.interrupt(atCall: nil)
