@@ -24,7 +24,7 @@ struct SecretCommand: ParsableCommand {
     "Transfer": [ImportCommand.self, ExportCommand.self, CopyCommand.self],
     "Vault": [
       InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
-      HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
+      MergeCommand.self, HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
     ],
     "Credential helper": credentialHelpers,
     "Maintenance": [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self],

@@ -2,47 +2,64 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSession {
-  /// Merges the copy at `other` into the vault. See ``VaultBackend/merge(with:ancestor:takingBack:)``.
+  /// Merges the copy into the vault. See ``VaultBackend/merge(with:ancestor:takingBack:previewed:)``.
   func merge(
-    _ other: any VaultMedium, ancestor: (any VaultMedium)?, takingBack: Bool, _ unlocking: Unlocking
+    with copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool, previewed: MergeReport?,
+    _ unlocking: Unlocking
   ) throws(SecretError) -> MergeReport {
     let report = try write(unlocking) { vault throws(SecretError) in
-      let theirs = try copy(VaultFile(other.open()), of: vault)
-      let older = try self.ancestor(ancestor, of: vault)
-      let now = environment.now()
-      let merge = try VaultMerge(
-        vault, theirs, ancestor: older, takingBack: takingBack, time: Timestamp.milliseconds(now))
-      var report = merge.report
-      // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
-      let (isOlder, isLater) =
-        older == nil ? (try vault.shows(theirs.state), try theirs.shows(vault.state)) : (false, false)
-      if isOlder {
-        report.outcome = .unchanged
-        return (report, .done)
+      let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, takingBack: takingBack)
+      if let previewed, previewed.pin != report.pin {
+        throw SecretError(
+          .conflict, "The copy of the vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
       }
-      if isLater, takingBack || report.takenBack.isEmpty {
-        _ = try VaultReport(verifying: theirs, compared: .nothing, showsPins: true, now: now)
-        report.outcome = .replaced
-        return (
-          report,
-          try replace(vault, vault.keys) { recording throws(SecretError) in
-            try vault.replace(by: theirs, recording: recording)
-          }
-        )
+      switch report.outcome {
+      case .unchanged: return (report, .done)
+      case .replaced:
+        _ = try VaultReport(
+          verifying: merge.theirs, compared: .nothing, showsPins: true, now: environment.now())
+        let publication = try replace(vault, vault.keys) { recording throws(SecretError) in
+          try vault.replace(by: merge.theirs, recording: recording)
+        }
+        return (report, publication)
+      case .merged:
+        var changes = VaultSnapshot.RewriteChanges(of: vault)
+        (changes.slots, changes.history, changes.merge) = (merge.slots, try merge.historyLimit(), merge)
+        try KeySlot.requireRoom(for: changes.slots.count)
+        try DerivationBudget.requireRoom(for: changes.slots, chain.options)
+        return (report, try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
       }
-      var changes = VaultSnapshot.RewriteChanges(of: vault)
-      (changes.slots, changes.history, changes.merge) = (merge.slots, try merge.historyLimit(), merge)
-      try KeySlot.requireRoom(for: changes.slots.count)
-      try DerivationBudget.requireRoom(for: changes.slots, chain.options)
-      return (report, try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
     }
     let changed = report.changes + (takingBack ? report.takenBack : [])
     shared.note(changed.map { SecretChange($0.identifier) })
     return report
   }
 
-  /// Opens `file` with the keys of `vault`. Throws `.unexpectedVault` or `.unexpectedKey` if it is not a copy of it.
-  private func copy(_ file: VaultFile, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
+  /// Compares the copy with `vault`, and decides what is to be done.
+  func merge(
+    _ vault: VaultSnapshot, _ copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool
+  ) throws(SecretError) -> (merge: VaultMerge, report: MergeReport) {
+    let theirs = try open(copy, of: vault)
+    let ancestor = try ancestor.flatMap { one throws(SecretError) in try openAncestor(one, of: vault) }
+    let merge = try VaultMerge(
+      vault, theirs, ancestor: ancestor, takingBack: takingBack,
+      time: Timestamp.milliseconds(environment.now()))
+    var report = merge.report
+    report.pin = VaultPin(theirs).description
+    // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
+    if ancestor == nil {
+      if try vault.shows(theirs.state) {
+        report.outcome = .unchanged
+      } else if try theirs.shows(vault.state), takingBack || report.takenBack.isEmpty {
+        report.outcome = .replaced
+      }
+    }
+    return (merge, report)
+  }
+
+  /// Opens a copy with the keys of `vault`. Throws `.unexpectedVault` or `.unexpectedKey` if it is another vault's.
+  private func open(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
+    let file = try VaultFile(copy.file)
     guard file.header.vaultID == vault.file.header.vaultID else { throw .otherVault(path: file.path) }
     guard vault.keys.isCommitted(to: file.header) else { throw .otherKey(path: file.path) }
     try vault.keys.authenticate(file.header)
@@ -50,12 +67,11 @@ extension VaultSession {
   }
 
   /// Opens the file from which both copies come, or returns `nil` if it is none.
-  private func ancestor(
-    _ medium: (any VaultMedium)?, of vault: VaultSnapshot
+  private func openAncestor(
+    _ copy: VaultCopy, of vault: VaultSnapshot
   ) throws(SecretError) -> VaultSnapshot? {
-    guard let medium else { return nil }
     do throws(SecretError) {
-      let opened = try copy(VaultFile(medium.open()), of: vault)
+      let opened = try open(copy, of: vault)
       _ = try VaultReport(verifying: opened, compared: .nothing, showsPins: true, now: environment.now())
       return opened
     } catch {

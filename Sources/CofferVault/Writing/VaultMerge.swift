@@ -1,6 +1,6 @@
-package import CofferCore
+public import CofferCore
 internal import CofferVaultFormat
-package import FoundationEssentials
+public import FoundationEssentials
 
 /// How two copies of a vault become one. `VaultMerging` specifies the rules, whose numbers are given here.
 struct VaultMerge {
@@ -244,21 +244,25 @@ struct VaultMerge {
 }
 
 /// What a merge found.
-package struct MergeReport: Sendable {
-  package enum Outcome: Sendable {
+public struct MergeReport: Sendable {
+  /// What became of the vault.
+  public enum Outcome: Sendable {
     /// The other copy is older, or the same. Nothing was changed.
     case unchanged
     /// The other copy goes on from the vault, and took its place.
     case replaced
+    /// The vault has the changes of both.
     case merged
   }
 
-  package struct Change: Sendable {
-    package let identifier: SecretIdentifier
+  /// What theirs has of one secret.
+  public struct Change: Sendable {
+    /// The name of the secret.
+    public let identifier: SecretIdentifier
     /// The metadata of the value that theirs has, or `nil` if it has none.
-    package let metadata: SecretMetadata?
+    public let metadata: SecretMetadata?
     /// When theirs changed the secret, or, if it takes it back, when ours did.
-    package let date: Date
+    public let date: Date
 
     init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date) {
       (self.identifier, metadata, self.date) = (identifier, value?.metadata, date)
@@ -266,14 +270,17 @@ package struct MergeReport: Sendable {
   }
 
   /// The secrets that are as theirs has them, because theirs changed them.
-  package var changes: [Change] = []
+  public internal(set) var changes: [Change] = []
   /// The secrets that both files changed to different values.
-  package var conflicts: [SecretIdentifier] = []
+  public internal(set) var conflicts: [SecretIdentifier] = []
   /// The secrets that theirs changed, or lost, without a change that says so.
-  package var takenBack: [Change] = []
+  public internal(set) var takenBack: [Change] = []
   /// Whether something of theirs is left out, because the ancestor has it and ours does not.
-  package var leavesOut = false
-  package var outcome = Outcome.merged
+  public internal(set) var leavesOut = false
+  /// What was done.
+  public internal(set) var outcome = Outcome.merged
+  /// The pin of the other copy in the state that was merged.
+  public internal(set) var pin = ""
 }
 
 /// A record that a merge writes, and the one that was made for: where its value is.

@@ -34,13 +34,13 @@ import Testing
     try vault.set("ours", Array("2".utf8))
     try other.set("theirs", Array("3".utf8))
     try other.remove(identifier("old"))
-    let report = try vault.merge(with: copy)
+    let report = try vault.merge(with: VaultCopy(at: copy))
     #expect(report.outcome == .merged)
     #expect(Set(report.changes.map(\.identifier.account)) == ["theirs", "old"])
     #expect(try values(vault) == ["ours": "2", "theirs": "3"])
     // The other side takes the merge as it is, and a second merge changes nothing.
-    #expect(try other.merge(with: vault.path).outcome == .replaced)
-    #expect(try vault.merge(with: copy).outcome == .unchanged)
+    #expect(try other.merge(with: VaultCopy(at: vault.path)).outcome == .replaced)
+    #expect(try vault.merge(with: VaultCopy(at: copy)).outcome == .unchanged)
     #expect(try vault.verify().pin == other.verify().pin)
   }
 
@@ -48,7 +48,7 @@ import Testing
     let other = try branch(copy)
     try other.set("name", Array("earlier".utf8))
     try vault.set("name", Array("later".utf8))
-    let report = try vault.merge(with: copy)
+    let report = try vault.merge(with: VaultCopy(at: copy))
     #expect(try report.conflicts == [identifier("name")])
     #expect(try values(vault) == ["name": "later"])
     let versions = try vault.versions(of: identifier("name"))
@@ -61,7 +61,7 @@ import Testing
     try vault.set("ours", Array("1".utf8))
     try other.set("theirs", Array("2".utf8))
     let pins = [try vault.pin(), try other.pin()]
-    try vault.merge(with: copy)
+    try vault.merge(with: VaultCopy(at: copy))
     for pin in pins {
       var options = VaultOptions()
       options.pins = [pin]
@@ -77,10 +77,10 @@ import Testing
     let other = try branch(copy)
     try vault.set("ours", Array("2".utf8))
     try other.erase(identifier("name"))
-    #expect(try vault.merge(with: copy).takenBack.map(\.identifier) == [identifier("name")])
+    #expect(try vault.merge(with: VaultCopy(at: copy)).takenBack.map(\.identifier) == [identifier("name")])
     #expect(try values(vault) == ["name": "1", "ours": "2"])
     // What stays counts as stored again, so the other side gets it back.
-    #expect(try other.merge(with: vault.path).outcome == .replaced)
+    #expect(try other.merge(with: VaultCopy(at: vault.path)).outcome == .replaced)
     #expect(try values(other) == ["name": "1", "ours": "2"])
   }
 
@@ -89,7 +89,7 @@ import Testing
     let other = try branch(copy)
     try vault.set("ours", Array("2".utf8))
     try other.erase(identifier("name"))
-    try vault.merge(with: copy, takingBack: true)
+    try vault.merge(with: VaultCopy(at: copy), takingBack: true)
     #expect(try values(vault) == ["ours": "2"])
     #expect(try vault.versions(of: identifier("name")).isEmpty)
   }
@@ -103,12 +103,12 @@ import Testing
     try vault.set("added", Array("2".utf8))
     let ancestor = directory.file("ancestor")
     _ = try branch(ancestor)
-    let report = try vault.merge(with: copy, ancestor: ancestor)
+    let report = try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor))
     #expect(Set(report.takenBack.map(\.identifier.account)) == ["rotated", "removed", "added"])
     #expect(report.changes.isEmpty)
     #expect(try values(vault) == ["rotated": "new", "added": "2"])
     // A revert says so, and everything stays in the history.
-    try vault.merge(with: copy, ancestor: ancestor, takingBack: true)
+    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), takingBack: true)
     #expect(try values(vault) == ["rotated": "old", "removed": "1"])
     #expect(try vault.versions(of: identifier("rotated")).count == 3)
   }
@@ -119,7 +119,7 @@ import Testing
     try vault.setHistoryLimit(#require(HistoryLimit(versions: 5, days: 0)))
     let ancestor = directory.file("ancestor")
     _ = try branch(ancestor)
-    try vault.merge(with: copy, ancestor: ancestor, takingBack: true)
+    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), takingBack: true)
     #expect(try vault.historyLimit().versions == 5)
   }
 
@@ -131,11 +131,11 @@ import Testing
     try FileManager.default.copyItem(atPath: copy, toPath: ancestor)
     try other.set("third", Array("3".utf8))
     try vault.set("ours", Array("4".utf8))
-    let report = try vault.merge(with: copy, ancestor: ancestor)
+    let report = try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor))
     #expect(report.leavesOut)
     #expect(try values(vault) == ["third": "3", "ours": "4"])
     // The others come with the whole branch.
-    try vault.merge(with: copy)
+    try vault.merge(with: VaultCopy(at: copy))
     #expect(try values(vault) == ["first": "1", "second": "2", "third": "3", "ours": "4"])
   }
 
@@ -150,24 +150,24 @@ import Testing
     try vault.replaceKeySlot(
       id: removed.id, with: FixedCredential(kind: .key([UInt8](repeating: 9, count: 32))).credential,
       label: "ours")
-    try vault.merge(with: copy)
+    try vault.merge(with: VaultCopy(at: copy))
     #expect(try vault.description().keySlots.map(\.label) == ["", "ours", "theirs"])
-    try other.merge(with: vault.path)
+    try other.merge(with: VaultCopy(at: vault.path))
     #expect(try Set(other.description().keySlots.map(\.label)) == ["", "ours", "theirs"])
   }
 
   @Test func copiesUnderAnotherMasterKeyAreRefused() throws {
     let other = try branch(copy)
     try other.rekey()
-    expectError(.unexpectedKey) { try vault.merge(with: copy) }
+    expectError(.unexpectedKey) { try vault.merge(with: VaultCopy(at: copy)) }
     let foreign = directory.file("foreign")
     try VaultBackend.create(at: foreign, credential: FixedCredential.key.credential)
-    expectError(.unexpectedVault) { try vault.merge(with: foreign) }
+    expectError(.unexpectedVault) { try vault.merge(with: VaultCopy(at: foreign)) }
     // As an ancestor, neither counts.
     let third = directory.file("third")
     try branch(third).set("name", Array("1".utf8))
     try vault.set("ours", Array("2".utf8))
-    try vault.merge(with: third, ancestor: foreign)
+    try vault.merge(with: VaultCopy(at: third), ancestor: VaultCopy(at: foreign))
     #expect(try values(vault) == ["name": "1", "ours": "2"])
   }
 
@@ -178,7 +178,7 @@ import Testing
     bytes[bytes.count - 1] ^= 1
     try bytes.write(to: URL(filePath: copy))
     let before = try Data(contentsOf: URL(filePath: vault.path))
-    expectError(.tampered) { try vault.merge(with: copy) }
+    expectError(.tampered) { try vault.merge(with: VaultCopy(at: copy)) }
     #expect(try Data(contentsOf: URL(filePath: vault.path)) == before)
   }
 
@@ -251,7 +251,8 @@ private struct MergeCase: Decodable {
       path: try write(ours, "ours"), credentials: [FixedCredential(kind: .key(bytes(ofHex: key)))],
       options: VaultOptions(), environment: VaultEnvironment(now: { Date(timeIntervalSince1970: time / 1000) }))
     let report = try backend.merge(
-      with: write(theirs, "theirs"), ancestor: ancestor.isEmpty ? nil : write(ancestor, "ancestor"),
+      with: VaultCopy(SecretBytes(bytes(ofHex: theirs)), named: "theirs"),
+      ancestor: ancestor.isEmpty ? nil : VaultCopy(at: write(ancestor, "ancestor")),
       takingBack: takes_back)
     let file = try Data(contentsOf: URL(filePath: backend.path))
     switch report.outcome {

@@ -27,14 +27,19 @@ struct Terminal {
 
   /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, for example
   /// because standard input is a pipe, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
-  static func confirm(_ question: String, otherwise message: String) throws {
-    guard let answer = try answer("\(question) [y/N] ") else { throw Failure(.wouldOverwrite, message) }
+  static func confirm(
+    _ question: String, otherwise message: String, usingDevice: Bool = false
+  ) throws {
+    guard let answer = try answer("\(question) [y/N] ", usingDevice: usingDevice) else {
+      throw Failure(.wouldOverwrite, message)
+    }
     if !["y", "yes"].contains(answer) { throw Failure(.refused, "Nothing was changed.") }
   }
 
-  /// Asks a question on the terminal. Returns the answer in lower case, or `nil` if nobody can be asked.
-  static func answer(_ question: String) throws -> String? {
-    guard isatty(STDIN_FILENO) == 1, BackendConfiguration.current().canPrompt else { return nil }
+  /// Asks a question on the terminal. Returns the answer in lower case, or `nil` if nobody can be asked: with
+  /// `usingDevice`, somebody can even if standard input is a pipe.
+  static func answer(_ question: String, usingDevice: Bool = false) throws -> String? {
+    guard usingDevice || isatty(STDIN_FILENO) == 1, BackendConfiguration.current().canPrompt else { return nil }
     return try Terminal().readLine(question, isHidden: false).string().lowercased()
   }
 

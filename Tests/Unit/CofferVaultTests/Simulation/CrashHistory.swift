@@ -157,8 +157,9 @@ struct CrashHistory {
       self.content = content.setting([other], to: value)
       alternatives = []
     }
+    let medium = LocalMedium(path: Self.copy, environment: environment)
     return CrashChange(name: "merge after \(change.name)", applied: change.applied, hasSteps: true) { vault in
-      _ = try vault.merge(with: Self.copy, takingBack: true)
+      _ = try vault.merge(with: VaultCopy(medium.open()), takingBack: true)
     }
   }
 

@@ -1,0 +1,93 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct MergeCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    "merge", abstract: "Merge another copy of the vault into it.",
+    discussion: """
+      OTHER is a copy that went its own way: from another machine, a branch or a backup. What it changed since is merged, \
+      secret by secret; of two values of one secret the later one is present, and the other stays in its history. Key slots \
+      that it added stay, and removed ones do not come back. An older copy changes nothing, and one that only goes on from this \
+      vault takes its place as it is. Prints what came, and asks on a terminal. What the copy takes away without a change that \
+      says so, such as erased secrets, is listed by itself, and stays unless you say otherwise. Exits with status 1 if there \
+      are conflicts: see secret history. A copy under another master key is refused.
+      """)
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+
+  @Argument(help: "The file of the other copy, or - for standard input.")
+  var other: String
+
+  @Flag(help: "Merge a copy that goes on from this vault without a question.")
+  var yes = false
+
+  @Flag(help: "Take back what the copy takes away without a change that says so.")
+  var takeBack = false
+
+  @Option(help: ArgumentHelp("Merge the copy without a question if it has this pin.", valueName: "pin"))
+  var pin: String?
+
+  /// The largest copy from standard input: 64 MiB.
+  private static let maximumLength = 64 << 20
+
+  func run() throws {
+    let vault = try global.openVault(requirement: "Only a vault can be merged")
+    let copy = try readCopy()
+    let found = try vault.mergePreview(with: copy, pin: pin)
+    if found.outcome == .unchanged { return inform("The copy has nothing new. Nothing was changed.") }
+    try show(found)
+    try confirm(found)
+    let report = try vault.merge(
+      with: copy, takingBack: try takeBack || confirmsTakingBack(found), previewed: found)
+    changed("The copy was merged.")
+    inform(
+      report.outcome == .replaced ? "Took the copy, which goes on from this vault." : "Merged the copy.")
+    if !report.conflicts.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
+  }
+
+  private func readCopy() throws -> VaultCopy {
+    if other != "-" { return try VaultCopy(at: other) }
+    return VaultCopy(
+      try ValueInput.readStandardInput(limit: Self.maximumLength, "The copy"), named: "standard input")
+  }
+
+  private func show(_ found: MergeReport) throws {
+    for change in found.changes.sorted(by: { $0.identifier < $1.identifier }) {
+      try line(change.metadata == nil ? "removed" : "stored", change)
+    }
+    for identifier in found.conflicts.sorted() {
+      try Output.standard.line("conflict\t\(identifier.text)")
+    }
+    if found.takenBack.isEmpty { return }
+    try Output.standard.line("The copy takes back, without a change that says so:")
+    for change in found.takenBack.sorted(by: { $0.identifier < $1.identifier }) {
+      try line(change.metadata == nil ? "gone" : "earlier value", change)
+    }
+  }
+
+  private func line(_ event: String, _ change: MergeReport.Change) throws {
+    try Output.standard.line("\(event)\t\(change.identifier.text)\t\(change.date.formatted(.iso8601))")
+  }
+
+  /// Asks whether the copy is to be merged, unless its pin was compared.
+  private func confirm(_ found: MergeReport) throws {
+    let goesOn = found.outcome == .replaced
+    if pin != nil || yes && goesOn { return }
+    let advice =
+      goesOn
+      ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
+    note("The pin of the copy is \(found.pin).")
+    try Terminal.confirm("Merge it?", otherwise: "Nothing was changed. \(advice)", usingDevice: other == "-")
+  }
+
+  private func confirmsTakingBack(_ found: MergeReport) throws -> Bool {
+    if found.takenBack.isEmpty { return false }
+    let answer = try Terminal.answer("Take that back too? [y/N] ", usingDevice: other == "-")
+    return ["y", "yes"].contains(answer)
+  }
+}
+
+extension SecretIdentifier {
+  fileprivate var text: String { "\(service.printable)\t\(account.printable)" }
+}
