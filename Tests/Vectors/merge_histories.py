@@ -158,12 +158,12 @@ def described(case):
     files = {"ours": ours.hex(), "theirs": theirs.hex(), "ancestor": ancestor.hex()}
     former = [[one.slot_id.hex(), one.is_trace, one.sequence, one.label] for one in result.root.former]
     expected = {
-        "entries": entries, "sequence": result.state.sequence, "floor": result.root.floor, "former_slots": former,
+        "entries": entries, "sequence": result.state.sequence, "floor": result.root.floor, "formerSlots": former,
         "slots": [slot.raw.hex() for slot in result.header.slots], "limit": [*vars(m.limit_of(result)).values()],
-        "recent": [[number, tag.hex()] for number, tag in result.recent], "left_out": report.left_out,
-        "taken_back": len(report.taken_back),
+        "recent": [[number, tag.hex()] for number, tag in result.recent], "leftOut": report.left_out,
+        "takenBack": len(report.taken_back),
     }  # fmt: skip
-    return files | {"key": CI_KEY.hex(), "takes_back": bool(take_back), "time": take_back or NOW, "expected": expected}
+    return files | {"key": CI_KEY.hex(), "takesBack": bool(take_back), "time": take_back or NOW, "expected": expected}
 
 
 def main(arguments):

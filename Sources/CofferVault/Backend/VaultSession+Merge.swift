@@ -39,7 +39,7 @@ extension VaultSession {
   func merge(
     _ vault: VaultSnapshot, _ copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool
   ) throws(SecretError) -> (merge: VaultMerge, report: MergeReport) {
-    let theirs = try open(copy, of: vault)
+    let theirs = try openCopy(copy, of: vault)
     let ancestor = try ancestor.flatMap { one throws(SecretError) in try openAncestor(one, of: vault) }
     let merge = try VaultMerge(
       vault, theirs, ancestor: ancestor, takingBack: takingBack,
@@ -48,9 +48,9 @@ extension VaultSession {
     report.pin = VaultPin(theirs).description
     // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
     if ancestor == nil {
-      if try vault.shows(theirs.state) {
+      if try vault.hasBeen(in: theirs.state) {
         report.outcome = .unchanged
-      } else if try theirs.shows(vault.state), takingBack || report.takenBack.isEmpty {
+      } else if try theirs.hasBeen(in: vault.state), takingBack || report.takenBack.isEmpty {
         report.outcome = .replaced
       }
     }
@@ -58,7 +58,7 @@ extension VaultSession {
   }
 
   /// Opens a copy with the keys of `vault`. Throws `.unexpectedVault` or `.unexpectedKey` if it is another vault's.
-  private func open(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
+  private func openCopy(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
     let file = try VaultFile(copy.file)
     guard file.header.vaultID == vault.file.header.vaultID else { throw .otherVault(path: file.path) }
     guard vault.keys.isCommitted(to: file.header) else { throw .otherKey(path: file.path) }
@@ -71,7 +71,7 @@ extension VaultSession {
     _ copy: VaultCopy, of vault: VaultSnapshot
   ) throws(SecretError) -> VaultSnapshot? {
     do throws(SecretError) {
-      let opened = try open(copy, of: vault)
+      let opened = try openCopy(copy, of: vault)
       _ = try VaultReport(verifying: opened, compared: .nothing, showsPins: true, now: environment.now())
       return opened
     } catch {
@@ -85,7 +85,7 @@ extension VaultSession {
 }
 
 extension VaultSnapshot {
-  fileprivate func shows(_ state: CommitState) throws(SecretError) -> Bool {
+  fileprivate func hasBeen(in state: CommitState) throws(SecretError) -> Bool {
     try shows(state.sequence) { $0 == state.tailTag } == true
   }
 

@@ -31,6 +31,7 @@ FORMAT = "VectorTests|FormatStructureTests|FormatBoundaryTests"
 PINS = "PinTests|PinVectorTests"
 INDEX = "IndexTests|VectorTests"
 TAMPERING = "TamperingTests"
+MERGES = "MergeTests"
 TRUST = "RollbackTests|RevokedKey|KnownVaultRecordTests|KnownVaultVectorTests"
 KEYS = "KeySlotTests|OpeningTests|DerivationBudgetTests"
 SHARING = "CofferVaultTests.SharingTests|CofferVaultTests.LockTests|ConcurrentReadTests|FreshnessTests"
@@ -80,13 +81,13 @@ DURABILITY = [
       "HistoryTests|VectorTests", "what was erased on one machine comes back from another"),
     M("version that lost in a merge dropped", "BlockEntry.lost", body("return false"), "HistoryTests|VectorTests",
       "one of two concurrent changes is lost"),
-    M("one change by a clock that is ahead drops versions", "VaultSnapshot.rewrite", operator("lastTime() ?? .max", ".max"),
+    M("one change by a clock that is ahead drops versions", "VaultSnapshot.rewrite", instead("reduce", "now"),
       "HistoryTests", "a wrong clock erases the history of every secret"),
     M("superseded before it was stored", "HistoryRule.kept", operator("max(records[index].time, next.time)", "next.time"),
       "HistoryTests|VectorTests", "a clock that begins in 1970 makes the last value unrestorable"),
-    M("new limit ignored", "VaultSnapshot.rewrite", argument("HistoryRule", 1, "base.settings.history", 2), "HistoryTests",
+    M("new limit ignored", "VaultSnapshot.rewrite", argument("HistoryRule", 1, "base.settings.history"), "HistoryTests",
       "versions beyond a lowered limit stay in the file"),
-    M("old limit ignored", "VaultSnapshot.rewrite", argument("HistoryRule", 1, "changes.history"), "HistoryTests|CrashTests",
+    M("old limit ignored", "VaultSnapshot.rewrite", argument("HistoryRule", 1, "changes.history", 2), "HistoryTests|CrashTests",
       "a higher limit brings dropped versions back"),
     M("short write taken for a whole one", "File.writeAll", operator("while", "if"), FAULTS,
       "a signal leaves half of a change"),
@@ -209,11 +210,22 @@ REMEMBERED = [
       "another history is taken for a later state"),
     M("what is below the floor is contradicted", "VaultSnapshot.shows", never(4), PINS + "|" + TRUST,
       "a vault with many changes is reported as an attack"),
-    M("floor not raised", "VaultSnapshot.changesBeforeRewrite", operator("floor", "base.recent.floor", 4), "RollbackTests|PinTests",
+    M("floor not raised", "Checkpoint.latest", operator("floor", "1", 5), "RollbackTests|PinTests",
       "states that a rewrite dropped are contradicted"),
-    M("rewrite forgets the root before", "VaultSnapshot.changesBeforeRewrite",
+    M("rewrite forgets the root before", "VaultSnapshot.shownChanges",
       operator("[Checkpoint(sequence: base.sequence, tailTag: state.rootTag)]", "[]"), "RollbackTests|PinTests",
       "an honest vault is reported as rolled back"),
+    M("taken back unasked", "VaultMerge.merged", always(6), MERGES,
+      "a branch that carries an older file undoes what came since"),
+    M("mark of one file drops what the other did", "VaultMerge.numbered", operator("&&", "||"), MERGES,
+      "a value is lost without a trace"),
+    M("removed member comes back", "VaultMerge.slots", operator("&&", "||", 1), MERGES,
+      "somebody who was removed can open the vault again"),
+    M("ancestor chooses the history limit", "VaultMerge.historyLimit", operator(">=", "<="), MERGES,
+      "a branch without a key drops the history"),
+    M("merge leaves something out and says that it does not", "VaultMerge.recentChanges", always(), MERGES,
+      "the rest of a branch never comes"),
+    M("copy of another vault merged", "VaultSession.openCopy", passes(1), MERGES, "secrets of two vaults are mixed"),
     M("order of recent changes ignored", "Checkpoint.list", passes(1), FORMAT, "a list has two spellings"),
     M("pin of another vault accepted", "VaultPins.requireIdentity", passes(1), PINS,
       "a job in CI uses another vault"),

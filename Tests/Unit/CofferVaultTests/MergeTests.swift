@@ -212,12 +212,12 @@ import Testing
 /// A merge of the second implementation.
 private struct MergeCase: Decodable {
   struct Expected: Decodable, Equatable {
-    let entries, former_slots: [[Scalar]]
+    let entries, formerSlots: [[Scalar]]
     let recent: [[Scalar]]
-    let sequence, floor, taken_back: Int
+    let sequence, floor, takenBack: Int
     let limit: [Int]
     let slots: [String]
-    let left_out: Bool
+    let leftOut: Bool
   }
   enum Scalar: Decodable, Equatable {
     case number(Int)
@@ -235,7 +235,7 @@ private struct MergeCase: Decodable {
     }
   }
   let ours, theirs, ancestor, key: String
-  let takes_back: Bool
+  let takesBack: Bool
   let time: Double
   let expected: Expected
 
@@ -253,7 +253,7 @@ private struct MergeCase: Decodable {
     let report = try backend.merge(
       with: VaultCopy(SecretBytes(bytes(ofHex: theirs)), named: "theirs"),
       ancestor: ancestor.isEmpty ? nil : VaultCopy(at: write(ancestor, "ancestor")),
-      takingBack: takes_back)
+      takingBack: takesBack)
     let file = try Data(contentsOf: URL(filePath: backend.path))
     switch report.outcome {
     case .unchanged: #expect(Array(file) == bytes(ofHex: ours))
@@ -281,13 +281,13 @@ private struct MergeCase: Decodable {
     let settings = vault.base.settings
     return Expected(
       entries: entries,
-      former_slots: settings.formerSlots.map {
+      formerSlots: settings.formerSlots.map {
         [.text($0.id.hex), .number($0.isTrace ? 1 : 0), .number($0.sequence), .text($0.label)]
       },
       recent: try vault.recentChanges().map { [.number($0.sequence), .text($0.tailTag.hex)] },
-      sequence: vault.state.sequence, floor: vault.base.recent.floor, taken_back: report.takenBack.count,
+      sequence: vault.state.sequence, floor: vault.base.recent.floor, takenBack: report.takenBack.count,
       limit: [settings.history.versions, settings.history.days],
-      slots: vault.file.header.slots.map { Array($0.bytes).hex }, left_out: report.leavesOut)
+      slots: vault.file.header.slots.map { Array($0.bytes).hex }, leftOut: report.leavesOut)
   }
 }
 
