@@ -46,6 +46,8 @@ package enum Layout {
   /// The largest number of recent changes that a root lists. A writer lists at most half as many, so that a merge can
   /// list those of both sides.
   package static let maximumRecentChanges = 2048
+  /// What `trust --advance` adds to the sequence: more changes than any copy that was lost can have had.
+  package static let advance = 1 << 20
   /// The most bytes that the unknown fields of a record or of the root have together.
   package static let maximumUnknownFields = 65_536
   package static let maximumFormerKeySlots = 256

@@ -310,6 +310,30 @@ def recent_changes(place):
         if refusal.outcome != f.ROLLED_BACK:
             yield "another history in the recent changes is refused for another reason"
     yield from merged_pairs(after)
+    yield from advanced(place, file)
+
+
+def advanced(place, file):
+    """A machine saw a change that is lost. It refuses what is left, and accepts it when it was advanced."""
+    lost, back, record = place("lost"), place("back"), place("records/lost")
+    where = k.absolute(lost)
+    for path in (lost, back):
+        c.write_new_file(path, file)
+    c.commit(lost, KEY, [put("one", "lost")])
+    k.remember(record, where, read(lost))
+    seen = k.read_record(record, where)[1]
+    try:
+        k.judge(seen, read(back))
+        yield "a vault that lost a change is accepted"
+    except f.Refused:
+        pass
+    before = read(back)
+    c.rewrite(back, KEY, {"now": NOW, "advance": True})
+    after = read(back)
+    if k.judge(seen, after) != k.ACCEPTED or values(before) != values(after):
+        yield "an advanced vault is refused, or has other values"
+    if after.root.sequence != before.state.sequence + 1 + c.ADVANCE or after.root.floor != after.root.sequence:
+        yield f"an advanced vault has sequence {after.root.sequence} and floor {after.root.floor}"
 
 
 def merged_pairs(vault):

@@ -17,6 +17,7 @@ from vault_format import require
 
 
 KEPT_PAIRS = 1024
+ADVANCE = 1 << 20
 
 
 def write_new_file(path, data):
@@ -220,7 +221,11 @@ def rewritten(vault, description, random):
         found = entries.setdefault(lookup_id, [])
         record, value = d.described_change(told(change, found), sequence)
         found.append(r.Entry(replace(record, lookup_id=lookup_id), value))
-    return new_file(vault, entries, sequence + 1, recent_changes(vault), judged(description, vault), random)
+    sequence, recent = sequence + 1, recent_changes(vault)
+    if description.get("advance"):
+        sequence += ADVANCE
+        recent = [], sequence
+    return new_file(vault, entries, sequence, recent, judged(description, vault), random)
 
 
 def judged(description, *vaults):

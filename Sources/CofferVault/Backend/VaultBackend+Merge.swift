@@ -61,4 +61,21 @@ extension VaultBackend {
         with: copy, ancestor: ancestor, takingBack: takingBack, previewed: previewed, unlocking)
     }
   }
+
+  /// Writes the vault anew in a state that is far above its own and lists none before, so that every machine accepts it
+  /// which saw changes that are lost since. `pin` is that of the present state: otherwise throws `.conflict`. Returns the
+  /// new pin. Throws an error of the vault.
+  package func advance(from pin: String) throws(SecretError) -> String {
+    try withSession { session throws(SecretError) in
+      try session.rewrite(unlocking) { vault, changes throws(SecretError) in
+        guard VaultPin(vault).description == pin else {
+          throw SecretError(
+            .conflict, "The vault at \(path) is not in the state of the pin.",
+            advice: "Nothing was changed. secret verify prints the pin of its present state.")
+        }
+        changes.advances = true
+      }
+    }
+    return try self.pin()
+  }
 }

@@ -9,6 +9,8 @@ extension VaultSnapshot {
     var keys: DerivedKeys
     var history: HistoryLimit
     var merge: VaultMerge?
+    /// Whether the file shows no state before its own, which is far above the present one.
+    var advances = false
 
     /// The key slots, keys and history limit of `vault` as they are.
     init(of vault: VaultSnapshot) {
@@ -47,9 +49,11 @@ extension VaultSnapshot {
     let times = try [self, changes.merge?.theirs].map { vault throws(SecretError) in try vault?.lastTime() }
     let time = times.compactMap(\.self).reduce(now, min)
     let rule = HistoryRule(changes.history, time: time)
-    let (recent, floor) =
+    var sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
+    if changes.advances { sequence += Layout.advance }
+    var (recent, floor) =
       if let merge = changes.merge { try merge.recentChanges() } else { try changesBeforeRewrite() }
-    let sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
+    if changes.advances { (recent, floor) = ([], sequence) }
     if let merge = changes.merge { settings.join(merge.theirs.base.settings) }
     try settings.noteRemoved(
       from: changes.merge?.unlistedSlots ?? file.header.slots, to: header.slots, isRekey: newKeys !== keys,

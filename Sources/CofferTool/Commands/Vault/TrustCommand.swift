@@ -46,6 +46,13 @@ struct TrustCommand: ParsableCommand {
 
   @Flag(exclusivity: .exclusive) var scope: Scope?
 
+  @Flag(
+    help: """
+      Then write it in a state that every machine accepts, also one that saw changes which are lost since, such as after a \
+      backup was put back. Without a terminal, requires the pin of the present state.
+      """)
+  var advance = false
+
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
     let found = try vault.unconfirmed(pin: pin)
@@ -57,10 +64,16 @@ struct TrustCommand: ParsableCommand {
       if pin == nil && !found.isPinned { try confirm(found, vault.path) }
       if scope == nil && found.keyRefusal != nil { scope = try askForScope() }
     }
+    if advance && pin != found.pin { try confirmAdvance(found, vault.path) }
     let accepted = try vault.trust(
       policy.map { $0 == .versioned ? .versioned : .strict }, pin: found.pin,
       onlyHere: scope.map { $0 == .onlyHere }, knowsOtherKey: found.keyRefusal != nil)
     changed("The vault is trusted now.")
+    if advance {
+      let advanced = try vault.advance(from: accepted)
+      try Output.standard.line("Advanced \(vault.path).")
+      return try Output.standard.line("pin: \(advanced)")
+    }
     let notices = try vault.notices()
     let scopeNote =
       notices.contains(.countsOnlyHere)
@@ -70,6 +83,18 @@ struct TrustCommand: ParsableCommand {
     if notices.contains(.versioned) {
       try Output.standard.line("Older states of it are accepted, because its policy is versioned.")
     }
+  }
+
+  private func confirmAdvance(_ found: UnconfirmedVault, _ path: String) throws {
+    note(
+      """
+      If you advance it, every machine that has its key accepts the vault as it is now. Changes that a machine saw and that are \
+      not in it stay lost. To bring them back, first merge the copy of a machine that has them: secret merge OTHER
+      """)
+    let command = "secret trust --vault \(path.quotedForShell) --advance --pin \(found.pin)"
+    try Terminal.confirm(
+      "Advance it?",
+      otherwise: "Nothing was changed. Without a terminal, give the pin of its present state: \(command)")
   }
 
   private func explain(_ refusal: SecretError, _ found: UnconfirmedVault) {
