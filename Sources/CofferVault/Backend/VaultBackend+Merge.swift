@@ -62,9 +62,9 @@ extension VaultBackend {
     }
   }
 
-  /// Writes the vault anew in a state that is far above its own and lists none before, so that every machine accepts it
-  /// which saw changes that are lost since. `pin` is that of the present state: otherwise throws `.conflict`. Returns the
-  /// new pin. Throws an error of the vault.
+  /// Writes the vault anew in a state that is far above its own and lists none before. Every machine accepts it, also
+  /// one that saw changes which are lost since. `pin` is that of the present state: otherwise throws `.conflict`.
+  /// Returns the new pin. Throws an error of the vault.
   package func advance(from pin: String) throws(SecretError) -> String {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { vault, changes throws(SecretError) in

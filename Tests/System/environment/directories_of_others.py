@@ -32,7 +32,7 @@ COMMANDS = [
     ("run --redact --set A=a -- true", "", ()), ("allow", "", (73,)), ("check", "", (78,)), ("inject", "secret://secret/a", ()), ("import -", "N=1", ()),
     ("import --from pass store", "", (69, 77)), ("export --format json", "", ()), ("copy --from vault --to vault:other", "", (66,)),
     ("init --vault V", "", ()), ("init --vault W --key-file K", "", ()), ("init", "", (73,)), ("unlock", "", (69,)),
-    ("lock", "", ()), ("verify", "", ()), ("trust", "", ()), ("history-limit --versions 2", "", ()), ("key list", "", ()),
+    ("lock", "", ()), ("verify", "", ()), ("trust", "", ()), ("merge other", "", (66,)), ("history-limit --versions 2", "", ()), ("key list", "", ()),
     ("key new --output N", "", ()),
     ("key add --key-file K", "", ()), ("key add --passphrase", "pass", ()), ("key remove x", "", (64, 66)),
     ("key change-passphrase", "pass", (64, 77)), ("key recover", "x", (64, 65, 78)), ("rekey", "", ()),

@@ -24,6 +24,8 @@ class Command:
     environment: dict = field(default_factory=dict)
 
 
+COPY = 'cp "$XDG_DATA_HOME/coffer/default.vault" other && '
+
 COMMANDS = [
     Command("init", ["init", "--vault", "V", "--key-file", "K"], new_key="K", vault="V"),
     Command("init-with-key", ["init", "--vault", "V", "--key-file", "../key"], vault="V"),
@@ -43,6 +45,11 @@ COMMANDS = [
     Command("inject-replacing", ["inject", "-i", "template", "-o", "out"], setting=["echo before > out"], output="out"),
     Command("history-limit", ["history-limit", "--versions", "1", "--purge"]),
     Command("trust", ["trust", "--policy", "versioned"]),
+    Command("merge-later", ["merge", "other", "--yes"], setting=[COPY + f"printf {THIRD} | secret set new --vault other"]),
+    Command(
+        "merge", ["merge", "other", "--pin", "PIN"],
+        setting=[COPY + f"printf {THIRD} | secret set new --vault other && printf {THIRD} | secret set ours"]),
+    Command("trust-advance", ["trust", "--advance", "--pin", "PIN"], setting=[COPY + "true"]),
     Command("key-add", ["key", "add", "--key-file", "K"], new_key="K"),
     Command("key-add-recovery", ["key", "add", "--recovery"]),
     Command(

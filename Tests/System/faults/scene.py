@@ -48,6 +48,9 @@ class Scene:
             slots = json.loads(self.shell("secret key list --json"))
             slot = next(slot["id"] for slot in slots if slot.get("label") == "removable")
             self.arguments[self.arguments.index("SLOT")] = slot
+        if "PIN" in self.arguments:
+            pin = json.loads(self.shell("secret verify --vault other --json"))["pin"]
+            self.arguments[self.arguments.index("PIN")] = pin
         shutil.rmtree(self.start, ignore_errors=True)
         shutil.copytree(self.root, self.start, symlinks=True)
 
