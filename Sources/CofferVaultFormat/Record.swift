@@ -22,6 +22,8 @@ package struct Record: Sendable {
   package let keepsNothing: Bool
   /// The sequence of the put that this one lost to in a merge.
   package let conflict: Int?
+  /// A state that had the change before a merge gave it this sequence.
+  package let origin: Checkpoint?
   private let unknownFields: [TaggedField]
   /// The bytes of the record in a frame or a block: those after the lookup id and the sequence, without padding.
   package private(set) var bytes: [UInt8]
@@ -35,17 +37,16 @@ package struct Record: Sendable {
   private let label: Range<Int>?
   private let attributes: [(name: Range<Int>, value: Range<Int>)]
 
-  /// The types of the fields of a put. A remove has only the last one.
+  /// The types of the fields of a put. A remove has only the last two.
   private enum FieldType {
     static let label: UInt16 = 1
     static let expiry: UInt16 = 2
     static let attributes: UInt16 = 3
     static let conflict: UInt16 = 4
     static let keepsNothing: UInt16 = 5
+    static let origin: UInt16 = 6
 
-    static func known(_ kind: Kind) -> ClosedRange<UInt16> {
-      (kind == .put ? label : keepsNothing)...keepsNothing
-    }
+    static func known(_ kind: Kind) -> ClosedRange<UInt16> { (kind == .put ? label : keepsNothing)...origin }
   }
 
   /// Parses a record whose kind is next in `reader`, and leaves `reader` at its end. Throws `.tampered`, and
@@ -65,6 +66,7 @@ package struct Record: Sendable {
     let service = try reader.text(1...SecretIdentifier.maximumLength)
     let account = try reader.text(1...SecretIdentifier.maximumLength)
     var (label, expires, conflict, keepsNothing): (Range<Int>?, Int64?, Int?, Bool) = (nil, nil, nil, false)
+    var origin: Checkpoint?
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
     fieldsOffset = reader.position - start
     unknownFields = try reader.taggedFields(FieldType.known(kind)) { type, field throws(SecretError) in
@@ -73,10 +75,11 @@ package struct Record: Sendable {
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
       case FieldType.conflict: conflict = try field.number()
-      default: keepsNothing = true
+      case FieldType.keepsNothing: keepsNothing = true
+      default: origin = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
       }
     }
-    (self.conflict, self.keepsNothing) = (conflict, keepsNothing)
+    (self.conflict, self.keepsNothing, self.origin) = (conflict, keepsNothing, origin)
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start
     }
@@ -165,17 +168,18 @@ package struct Record: Sendable {
   /// Returns the record without the fields that a rewrite leaves out.
   package func rewritten() throws(SecretError) -> Record {
     guard unknownFields.contains(where: \.isLeftOut) else { return self }
-    return try with(fields().filter { FieldType.known(kind).contains($0.type) || !$0.isLeftOut })
+    return try with(fields().filter { !$0.isLeftOut })
   }
 
-  /// Returns the record as a merge writes it, after the same change by another sequence. `conflict` is the sequence of
-  /// the put that it lost to. `time` takes the place of its own, if it is given.
-  package func renumbered(
-    _ sequence: Int, conflict: Int? = nil, keepsNothing: Bool, time: Int64? = nil
+  /// Returns the record of the same change as a merge writes it. `conflict` is the sequence of the put that it lost to.
+  /// `time` takes the place of its own, if it is given.
+  package func merged(
+    _ sequence: Int, conflict: Int?, keepsNothing: Bool, origin: Checkpoint?, time: Int64?
   ) throws(SecretError) -> Record {
     var fields = try fieldsOfChange()
     if let conflict { fields.append(TaggedField(FieldType.conflict, encode(conflict))) }
     if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
+    if let origin { fields.append(TaggedField(FieldType.origin, encode(origin.sequence, origin.tailTag))) }
     return try with(fields.sorted { $0.type < $1.type }, sequence: sequence, time: time)
   }
 
@@ -192,7 +196,7 @@ package struct Record: Sendable {
 
   /// The fields that belong to the change, whatever a merge has made of it.
   private func fieldsOfChange() throws(SecretError) -> [TaggedField] {
-    try fields().filter { ![FieldType.conflict, FieldType.keepsNothing].contains($0.type) }
+    try fields().filter { !(FieldType.conflict...FieldType.origin).contains($0.type) && !$0.isLeftOut }
   }
 
   private func fields() throws(SecretError) -> [TaggedField] {

@@ -243,7 +243,7 @@ class State:
     former_keys: int = 0
     has_recipient: bool = False
     passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and a mark of its own
-    known: frozenset = frozenset()  # the times of all changes that this state comes from: no two have one time
+    known: frozenset = frozenset()  # of all changes that this state comes from; no two have one time
     limit: tuple = tuple(HISTORY.items())
     slots: frozenset = frozenset()  # labels, which differ
     former_slots: frozenset = frozenset()
@@ -258,7 +258,7 @@ class State:
             one = Event(sequence, change)
             events[one.one["account"]] = (*events.get(one.one["account"], ()), one)
             passed |= {(sequence, one.time)} if in_tail else set()
-        known = self.known | {Event(0, change).time for change in changes}
+        known = self.known.union(*(ids(Event(0, change)) for change in changes))
         events = tuple(sorted(events.items()))
         return replace(self, sequence=sequence, events=events, passed=frozenset(passed), known=known)
 
@@ -274,93 +274,113 @@ class State:
         passed = self.passed | {(self.sequence + 1, next(REWRITES))}
         return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())), passed=passed)
 
-    def merged(self, other, ancestor=None, take_back=0):
-        """The rule of VaultMerging.md in terms of what a user did. What the other side takes back is taken back at the
-        time `take_back`, if it is not 0."""
-        parted = max(self.passed & other.passed)[0]
+    def merged(self, other, time, ancestor=None, takes_back=False):
+        """The rule of VaultMerging.md in terms of what a user did."""
         sequence, events, is_whole = max(self.sequence, other.sequence), {}, True
+        # Up to there no state of one side lacks a change of the other.
+        first = min((number for number, _ in self.passed ^ other.passed), default=sequence + 1)
+        agreed = max((number for number, _ in self.passed & other.passed if number < first), default=0)
+        alias = "taken", next(REWRITES)
         sides = [dict(one.events) if one else {} for one in (self, other, ancestor)]
         # In the order of lookup ids, which numbers the changes.
         for account in sorted({*sides[0], *sides[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
-            mine, others, before = [side.get(account, ()) for side in sides]
-            times = [{one.time for one in side} for side in (mine, others, before)]
-            since = [[one for one in side if one.sequence > parted] for side in (mine, others)]
-            is_known = lambda one, times=times: one.sequence <= parted or one.time in times[2]
-            is_whole &= all(one.time in times[0] for one in since[1] if is_known(one))
-            has_changed = bool(others) and not is_known(others[-1])
-            since[1] = [one for one in since[1] if has_changed and not is_known(one)]
-            old = {one.time for one in others if one.sequence <= parted}
-            kept = [one for one in mine if one.sequence <= parted and one.time in old]
-            is_taken_back = mine and not has_changed and is_known(mine[-1]) and mine[-1].time not in times[1]
-            is_taken_back = is_taken_back and bool(mine[-1].put or present(others) is not None)
-            if is_taken_back:
-                # What the other side dropped without a trace stays as it is here, and counts as stored again.
-                kept, since = [], [list(mine), []]
-                if take_back and present(others) is not None:
-                    put = others[-1].put | {"modified": take_back, "conflict": None}
-                    since[0].append(Event(0, {"put": {name: one for name, one in put.items() if one is not None}}))
-                elif take_back:
-                    forgets = not others and mine[-1].sequence <= parted
-                    since[0].append(Event(0, remove(account, time=take_back, keeps_nothing=forgets)))
+            mine, others = (remembered(side.get(account, ())) for side in sides[:2])
+            before = {one.time for one in sides[2].get(account, ())}
+            both = {one.time for one in mine} & {one.time for one in others}
+            news = [[one for one in mine if one.time not in both and not ids(one) & other.known]]
+            news += [[one for one in others if one.time not in both and not ids(one) & self.known]]
+            is_whole &= not any(one.time in before for one in news[1])
+            news[1] = [one for one in news[1] if one.time not in before]
+            has_news = [bool(side) and side[-1] in new for side, new in zip((mine, others), news)]
+            value, added, again, lost, is_marked = present(others), [], None, None, True
+            goes = mine and mine[-1].time not in both and (mine[-1] not in news[0] or mine[-1].time in before)
+            if goes and not has_news[1] and (mine[-1].put or value is not None):
+                if takes_back and value is not None:
+                    added = [Event(0, {"put": without(others[-1].put, "conflict", "ids") | {"modified": time}})]
+                elif takes_back:
+                    forgets = not others and mine[-1] not in news[0]
+                    added = [Event(0, remove(account, time=time, keeps_nothing=forgets))]
+                elif mine[-1] not in news[0]:
+                    again = mine[-1]
+                found, anew = [*mine, *added], added or [again]
             else:
-                if any(one.one.get("keeps_nothing") for side in since for one in side):
-                    kept = []
-                since = [remembered(side) for side in since]
-            is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times[:2]))]
-            order = lambda one: (bool(one.put), one.time, one.sequence)
-            rank = lambda n: (is_news[n], *order(since[n][-1])) if since[n] else ()
-            loser, winner = (0, 1) if rank(1) > rank(0) else (1, 0)
-            won = since[winner]
-            lost = [one for one in since[loser] if one.time not in {two.time for two in won}]
-            kept = [*kept, *lost, *won]
-            newest, first = sequence + len(lost) + len(won), len(kept) - len(lost) - len(won)
-            for at, one in enumerate((*lost, *won), start=first):
-                sequence += 1
-                side = since[loser] if at < first + len(lost) else won
-                last = mine[-1] if is_taken_back else side[-1]
-                lost_before = one.put and one.put.get("conflict") == last.sequence and last.time == won[-1].time
-                loses_now = is_news[loser] and one is since[loser][-1] and one.put and won[-1].put
-                change = copy.deepcopy(one.change)
-                if lost and side is won:
-                    change = {kind: details | {"keeps_nothing": False} for kind, details in change.items()}
-                if lost_before or loses_now:
-                    change["put"]["conflict"] = newest
-                kept[at] = Event(sequence, change)
+                ranks = []
+                for side, new in zip((mine, others), news):
+                    stays = side and (side[-1].time in both or side[-1] in new)
+                    order = lambda last: (bool(last.put), last.time, last.sequence)
+                    ranks.append((side[-1] in new, bool(new), *order(side[-1])) if stays else ())
+                is_one = mine and others and mine[-1].time == others[-1].time
+                winner = ranks[1] > ranks[0] and not is_one
+                side, given = ((others, news[0]) if winner else (mine, news[1]))
+                kept = [one for one in side if one.time in both or one in news[winner]]
+                found, is_marked = [*kept[:-1], *given, *kept[-1:]], not given
+                anew = [*given, *kept[-1:]] if given else []
+                if all(has_news) and mine[-1].put and others[-1].put:
+                    lost = mine[-1] if winner else others[-1]
             # A remove stays only directly after a put.
-            for one in kept:
-                if one.put or events.get(account) and events[account][-1].put:
-                    events[account] = (*events.get(account, ()), one)
+            found = [two for one, two in zip([None, *found], found) if two.put or one and one.put]
+            is_new = [one.sequence > agreed or any(one is two for two in anew) for one in found]
+            number, sequence = sequence, sequence + sum(is_new)
+            last = (sequence if is_new[-1] else found[-1].sequence) if found else 0
+            for at, one in enumerate(found):
+                number += is_new[at]
+                kind, details = next(iter(one.change.items()))
+                of = next((side[-1] for side in (mine, others) if any(one is two for two in side)), None)
+                if one is lost or of and of.time == found[-1].time and one.put and one.put.get("conflict") == of.sequence:
+                    details = details | {"conflict": last}
+                if not is_marked:
+                    details = details | {"keeps_nothing": False}
+                if one is again:
+                    details = without(details, "ids") | {"modified" if one.put else "time": time}
+                elif is_new[at]:
+                    details = details | {"ids": frozenset(id for id in ids(one) if id[0] != "taken")}
+                if any(one is two for two in news[1]):
+                    details = details | {"ids": details.get("ids", ids(one)) | {alias}}
+                found[at] = Event(number if is_new[at] else one.sequence, {kind: details})
+            if found:
+                events[account] = tuple(found)
+        # With something left out it shows none of theirs' states: its successors know what it took by another name.
+        known = self.known | {("stored", time)} | (other.known if is_whole else {alias})
         former = self.former_slots | other.former_slots
         slots = (self.slots | other.slots) - former
         merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())), slots=slots, former_slots=former)
-        known = self.known | other.known | ({take_back} if take_back else set())
-        merged = replace(merged, limit=self.merged_limit(other, ancestor, parted), known=known)
+        merged = replace(merged, limit=self.merged_limit(other, ancestor), known=frozenset(known))
         return replace(merged, passed=self.passed | (other.passed if is_whole else set())).rewritten()
 
-    def merged_limit(self, other, ancestor, parted):
-        if ancestor and parted <= ancestor.sequence and max(ancestor.passed) in other.passed:
+    def merged_limit(self, other, ancestor):
+        if ancestor and max(ancestor.passed) == max(self.passed & other.passed):
             if ancestor.limit in (self.limit, other.limit):
                 return other.limit if ancestor.limit == self.limit else self.limit
         one, two = dict(self.limit), dict(other.limit)
         days = [one["days"], two["days"]]
         return tuple({"versions": max(one["versions"], two["versions"]), "days": 0 if 0 in days else max(days)}.items())
 
-    def lacks(self, *sides):
-        """The accounts of which this merge of two sides does not have what any rule must keep."""
+    def wrongs(self, ours, theirs, ancestor=None, takes_back=False):
+        """What must not be in a merge of two sides, whatever the rule is."""
         for account in ACCOUNTS:
-            found, *before = [dict(one.events).get(account, ()) for one in (self, *sides)]
-            values = {present(found[at : at + 1]) for at in range(len(found))}
-            news, without_trace = [], []
-            for mine, others, other in zip(before, reversed(before), reversed(sides)):
-                if mine and mine[-1].time not in other.known:
-                    news.append(mine)
-                if mine and mine[-1].put and mine[-1].time not in {one.time for one in others}:
-                    without_trace.append(mine)
-            stored = {present(one) for one in news} - {None}
-            # A put that the other side knew and dropped may come back.
-            allowed = (stored or {present(one) for one in news or before}) | {present(one) for one in without_trace}
-            if present(found) not in allowed or not stored <= values:
-                yield account
+            mine, others, found = (remembered(dict(one.events).get(account, ())) for one in (ours, theirs, self))
+            before = {one.time for one in dict(ancestor.events).get(account, ())} if ancestor else set()
+            news = [one for one in mine if not ids(one) & theirs.known]
+            other_news = [one for one in others if not ids(one) & ours.known and one.time not in before]
+            is_changed, has_news = (bool(side) and side[-1] in new for side, new in ((mine, news), (others, other_news)))
+            allowed = [present(mine)] if is_changed or not has_news else []
+            allowed += [present(others)] if other_news else []
+            if is_changed and has_news:
+                allowed = [one for one in allowed if one is not None] or allowed
+            if not mine and not has_news:
+                allowed += [present([one]) for one in other_news]
+            if not takes_back and present(found) not in allowed:
+                yield f"{account} has another value than it may have"
+            times = {one.time for one in found}
+            for side, new in ((mine, news), (others, other_news)):
+                if side and side[-1].put and side[-1] in new and side[-1].time not in times and not takes_back:
+                    yield f"{account} lacks a new value"
+            for one in found:
+                is_of = [any(one.time == two.time for two in side) for side in (mine, others)]
+                if is_of == [False, True] and ids(one) & ours.known and not takes_back:
+                    yield f"{account} has what was dropped here"
+                if is_of == [True, False] and ids(one) & theirs.known and has_news:
+                    yield f"{account} has what was dropped there"
 
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
@@ -372,6 +392,15 @@ class State:
                 found.append((account, last.sequence, None))
             found += [(account, one["sequence"], one["value"]) for one in versions]
         return found
+
+
+def ids(event):
+    """A state that knows one of these has passed the event."""
+    return event.one.get("ids") or frozenset({("stored", event.time)})
+
+
+def without(fields, *names):
+    return {name: value for name, value in fields.items() if name not in names}
 
 
 def remembered(events):
@@ -528,17 +557,18 @@ class History:
             here, there = self.rng.sample(list(states), 2)
             merged, former = self.diverged(states, here, there), states[here]
             self.disk.names[FORMER] = File(self.disk.names[here].data)
-            m.merge(here, there, KEY, self.random, NOW)
+            m.merge(here, there, KEY, self.random, self.time)
             states[here] = self.compare([merged], here)
-            if self.rng.random() < 0.3:  # at the same time in the other direction
-                m.merge(there, FORMER, KEY, self.random, NOW)
-                states[there] = self.compare([states[there].merged(former)], there)
+            if self.rng.random() < 0.3:  # and in the other direction
+                self.time += 1000
+                m.merge(there, FORMER, KEY, self.random, self.time)
+                states[there] = self.compare([states[there].merged(former, self.time)], there)
         merged = self.diverged(states, VAULT, COPY)
         self.state = states[VAULT]
         becomes(merged)
         sides = [self.disk.names[path].data for path in (VAULT, COPY)]
         self.arm(loses)
-        m.merge(VAULT, COPY, KEY, self.random, NOW)
+        m.merge(VAULT, COPY, KEY, self.random, self.time)
         result, record = self.read(), self.record()
         if record:
             k.judge(record, result)
@@ -553,10 +583,14 @@ class History:
             if self.rng.random() < 0.8:
                 states[path] = self.elsewhere(path, states[path])
         mine, theirs = (states[path] for path in paths)
-        merged = mine.merged(theirs)
-        lacking = list(merged.lacks(mine, theirs))
-        if lacking:
-            raise Wrong(f"the rule of merges loses {lacking}")
+        self.time += 1000
+        return self.checked_merge(mine, theirs, self.time)
+
+    def checked_merge(self, ours, theirs, time, ancestor=None, takes_back=False):
+        merged = ours.merged(theirs, time, ancestor, takes_back)
+        wrongs = list(merged.wrongs(ours, theirs, ancestor, takes_back))
+        if wrongs:
+            raise Wrong(f"the rule of merges is wrong: {wrongs}")
         return merged
 
     def seen(self, vault):

@@ -25,7 +25,7 @@ import vault_format as f
 import vault_merging as m
 import vault_reader as r
 import vault_records as p
-from crash_histories import Disk, File, History, KEY, NOW, Wrong
+from crash_histories import File, History, KEY, NOW, Wrong
 from vector_bases import CI_KEY, key_slot
 
 OURS, THEIRS, BACK, OTHERS = "/v/vault", "/v/theirs", "/v/back", "/v/others"
@@ -96,13 +96,9 @@ class Merges(History):
         kind = self.rng.choice(("none", "none", "parting", "parting", "theirs", "ours", "foreign"))
         ancestors = {"none": [(None, b"")], "parting": here[:1], "theirs": there[:-1], "ours": here, "foreign": [(None, b"no vault")]}
         ancestor, file = self.rng.choice(ancestors[kind] or here[:1])
-        take_back = self.time + 1000 if self.rng.random() < 0.5 else 0
-        expected = ours.merged(theirs, ancestor, take_back)
-        if not ancestor and take_back == 0:
-            lacking = [*expected.lacks(ours, theirs)]
-            if lacking:
-                raise Wrong(f"the rule of merges loses {lacking}")
-        result, report = self.made(ours_file, theirs_file, file, take_back)
+        takes_back, self.time = self.rng.random() < 0.5, self.time + 1000
+        expected = self.checked_merge(ours, theirs, self.time, ancestor, takes_back)
+        result, report = self.made(ours_file, theirs_file, file, takes_back)
         self.state = self.compare([expected], BACK)
         self.check_others(result, expected)
         for side, is_whole in ((ours_file, True), (theirs_file, not report.left_out)):
@@ -110,27 +106,25 @@ class Merges(History):
             record = self.seen(side)
             if is_whole:
                 k.judge(record, result)
-        yield ours_file, theirs_file, file, take_back, result, report
-        if take_back and kind in ("none", "parting"):  # then both directions have the same secrets
-            back, _ = self.made(theirs_file, ours_file, file, take_back)
+        yield ours_file, theirs_file, file, takes_back, self.time, result, report
+        if takes_back and kind in ("none", "parting"):  # then both directions have the same secrets
+            back, _ = self.made(theirs_file, ours_file, file, takes_back)
             one, two = self.present(result), self.present(back)
             if one != two:
                 raise Wrong(f"the directions differ: {one} and {two}")
-            self.check_others(back, theirs.merged(ours, ancestor, take_back))
+            self.check_others(back, theirs.merged(ours, self.time, ancestor, takes_back))
             if not ancestor and {slot.id for slot in back.header.slots} != {slot.id for slot in result.header.slots}:
                 raise Wrong("the directions differ in their key slots")
-        self.time += 2000
         self.disk.names[OURS] = File(self.disk.names[THEIRS if self.rng.random() < 0.1 else BACK].data)
         if self.disk.names[OURS].data == theirs_file:
             self.state = theirs
-        elif take_back:
-            self.made(ours_file, theirs_file, file, take_back)
+        elif takes_back:
+            self.made(ours_file, theirs_file, file, takes_back)
             self.disk.names[OURS] = File(self.disk.names[BACK].data)
 
-    def made(self, ours, theirs, ancestor, take_back):
+    def made(self, ours, theirs, ancestor, takes_back):
         self.disk.names[BACK], self.disk.names[OTHERS] = File(ours), File(theirs)
-        now = take_back or NOW
-        _, report = m.merge(BACK, OTHERS, KEY, self.random, now, ancestor, bool(take_back))
+        _, report = m.merge(BACK, OTHERS, KEY, self.random, self.time, ancestor, takes_back)
         return self.read(BACK), report
 
     def present(self, vault):
@@ -149,10 +143,11 @@ class Merges(History):
 
 def described(case):
     """What another implementation must find."""
-    ours, theirs, ancestor, take_back, result, report = case
+    ours, theirs, ancestor, takes_back, time, result, report = case
     entries = [
         [one.record.account, one.record.kind, one.record.sequence, one.record.time, one.value.hex(),
-         one.record.field(p.CONFLICT, 0), one.record.field(p.KEEPS_NOTHING) is not None]
+         one.record.field(p.CONFLICT, 0), one.record.field(p.KEEPS_NOTHING) is not None,
+         (one.record.field(p.ORIGIN) or (0, b""))[0], (one.record.field(p.ORIGIN) or (0, b""))[1].hex()]
         for key in sorted(result.entries) for one in result.entries[key]
     ]  # fmt: skip
     files = {"ours": ours.hex(), "theirs": theirs.hex(), "ancestor": ancestor.hex()}
@@ -163,7 +158,7 @@ def described(case):
         "recent": [[number, tag.hex()] for number, tag in result.recent], "leftOut": report.left_out,
         "takenBack": len(report.taken_back),
     }  # fmt: skip
-    return files | {"key": CI_KEY.hex(), "takesBack": bool(take_back), "time": take_back or NOW, "expected": expected}
+    return files | {"key": CI_KEY.hex(), "takesBack": takes_back, "time": time, "expected": expected}
 
 
 def main(arguments):
@@ -178,7 +173,7 @@ def main(arguments):
             for case in Merges(seed).run(4):
                 count += 1
                 with_ancestor += len(case[2]) > 100
-                taken_back += bool(case[5].taken_back)
+                taken_back += bool(case[-1].taken_back)
                 if arguments.write:
                     with open(os.path.join(arguments.write, f"{count:06}.json"), "w", encoding="ascii") as stream:
                         json.dump(described(case), stream)

@@ -1,5 +1,6 @@
 """How two copies of a vault become one: VaultMerging.md."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
 import vault_changes as c
@@ -54,119 +55,177 @@ def merged(ours, theirs, ancestor=None, time=0, take_back=False):
     """The entries of both vaults, the sequence of the root that has them, its recent changes, and a report."""
     require(ours.header.vault_id == theirs.header.vault_id, "another vault", outcome=f.ANOTHER_VAULT)
     require(ours.master == theirs.master, "the vaults do not have one master key", outcome=f.ANOTHER_KEY)
-    parted, sequence = parting(ours, theirs), max(ours.state.sequence, theirs.state.sequence)
-    entries, report = {}, Report()
+    states = [c.changes_of(vault) for vault in (ours, theirs)]
+    parted, agreed = parting(*states)[0], agreement(*states, max(ours.root.floor, theirs.root.floor))
+    sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
-        sides = [vault.entries.get(key, []) if vault else [] for vault in (ours, theirs, ancestor)]
-        one = Secret(key, *sides, parted, report, time, take_back)
-        for number, found in one.merged(sequence):
-            sequence = number or sequence
-            # A remove whose put the other side dropped or removed is not needed.
-            if found.record.is_put or key in entries and entries[key][-1].record.is_put:
-                entries.setdefault(key, []).append(found)
-    pairs, floor = c.changes_of(ours), ours.root.floor
+        sides = [Side(vault.entries.get(key, []), one) for vault, one in zip((ours, theirs), states)]
+        before = {change_of(one) for one in ancestor.entries.get(key, [])} if ancestor else set()
+        sides[0].compare(sides[1], parted, agreed)
+        sides[1].compare(sides[0], parted, agreed, before)
+        found, is_taken_back = merged_secret(*sides, before, time, take_back)
+        sequence, found = numbered(found, sequence)
+        report.left_out |= any(one.is_left_out for one in sides[1].entries)
+        if is_taken_back:
+            report.taken_back[key] = sides[1].present
+        if found:
+            entries[key] = found
+    pairs, floor = states[0], ours.root.floor
     if not report.left_out:
-        pairs, floor = sorted({*pairs, *c.changes_of(theirs)}), max(floor, theirs.root.floor)
+        pairs, floor = sorted({*states[0], *states[1]}), max(floor, theirs.root.floor)
     return entries, sequence + 1, c.latest(pairs, floor, MERGED_PAIRS), report
 
 
 def parting(ours, theirs):
-    common = set(c.changes_of(ours)) & set(c.changes_of(theirs))
+    """The highest state of these that both files show."""
+    common = {*ours} & {*theirs}
     require(common, "the vaults have no change in common", outcome=f.ROLLED_BACK)
-    return max(common)[0]
+    return max(common)
 
 
-class Secret:
-    """The entries of one secret in two or three files."""
-
-    def __init__(self, key, ours, theirs, ancestor, parted, report, time, take_back):
-        self.key, self.ours, self.theirs, self.parted = key, ours, theirs, parted
-        self.of_ancestor = [change_of(one) for one in ancestor]
-        self.report, self.time, self.take_back = report, time, take_back
-
-    def is_old(self, entry):
-        return entry.record.sequence <= self.parted
-
-    def is_known(self, entry):
-        return self.is_old(entry) or change_of(entry) in self.of_ancestor
-
-    def merged(self, sequence):
-        """Pairs of a new sequence, or 0 for an entry that keeps its own, and the entry."""
-        ours, theirs = self.ours, self.theirs
-        changes, their_changes = ([change_of(one) for one in side] for side in (ours, theirs))
-        if any(self.is_known(one) and not self.is_old(one) and change_of(one) not in changes for one in theirs):
-            self.report.left_out = True
-        their_change = bool(theirs) and not self.is_known(theirs[-1])
-        newest = ours[-1] if ours else None
-        present = h.live(theirs)
-        if (
-            newest and not their_change and self.is_known(newest) and change_of(newest) not in their_changes
-            and (newest.record.is_put or present)
-        ):  # fmt: skip
-            more = self.taken_back(present)
-            lost_to = [] if more else [one for one in ours if h.is_in_conflict(one, newest)]
-            yield from numbered([*ours, *more], sequence, lost_to)
-            return
-        their_old = [change_of(one) for one in theirs if self.is_old(one)]
-        old = [one for one in ours if self.is_old(one) and change_of(one) in their_old]
-        added = [one for one in ours if not self.is_old(one)]
-        their_added = [one for one in theirs if not self.is_known(one)] if their_change else []
-        if any(one.record.field(p.KEEPS_NOTHING) is not None for one in (*added, *their_added)):
-            old = []
-        added, their_added = h.remembered(added), h.remembered(their_added)
-        rank, their_rank = rank_of(added, their_changes), rank_of(their_added, changes)
-        sides = (added, their_added, their_rank) if their_rank > rank else (their_added, added, rank)
-        losing, won, _ = sides
-        yield from ((0, one) for one in old)
-        won_changes = [change_of(one) for one in won]
-        lost = [one for one in losing if change_of(one) not in won_changes]
-        lost_to = [one for one in won if h.is_in_conflict(one, won[-1])]
-        if losing and change_of(losing[-1]) in won_changes[-1:]:
-            lost_to += [one for one in lost if h.is_in_conflict(one, losing[-1])]
-        elif losing and min(rank, their_rank)[0] and losing[-1].record.is_put and won[-1].record.is_put:
-            lost_to.append(losing[-1])
-        yield from numbered([*lost, *won], sequence, lost_to, won if lost else ())
-
-    def taken_back(self, present):
-        """The change that takes the secret back, if it is to be taken back."""
-        self.report.taken_back[self.key] = present
-        if not self.take_back:
-            return []
-        if present:
-            fields = tuple(one for one in present.record.fields if one[0] != p.CONFLICT)
-            return [r.Entry(replace(present.record, time=self.time, fields=fields), present.value)]
-        newest = self.ours[-1]
-        fields = ((p.KEEPS_NOTHING, b""),) if not self.theirs and self.is_old(newest) else ()
-        name = newest.record.service, newest.record.account
-        return [r.Entry(p.Record(p.REMOVE, self.key, 0, self.time, *name, fields=fields), b"")]
+def agreement(ours, theirs, floor):
+    """The sequence of the last of these states before the first one that only one file shows, or 0."""
+    first = min((state[0] for state in {*ours} ^ {*theirs} if state[0] >= floor), default=f.U64_LIMIT)
+    return max((state[0] for state in {*ours} & {*theirs} if floor <= state[0] < first), default=0)
 
 
-def rank_of(added, changes_of_other):
-    """What decides which file wins: the higher rank. A file that has not changed the secret has the lowest."""
-    if not added:
-        return ()
-    newest = added[-1].record
-    return change_of(added[-1]) not in changes_of_other, newest.is_put, newest.time, newest.sequence, newest.value_tag
+class Side:
+    """The entries of one secret in one of two files, those that count, and the states that the file shows."""
+
+    def __init__(self, entries, states):
+        self.states = states
+        self.entries = [One(entry, self) for entry in h.remembered(entries)]
+        self.newest = self.entries[-1] if self.entries else None
+
+    def compare(self, other, parted, agreed, before=()):
+        """Finds which of the entries the other file has or knows, and which are changes of the ancestor, `before`."""
+        changes, states = {one.change for one in other.entries}, set(other.states)
+        for one in self.entries:
+            sequence = one.record.sequence
+            one.is_shared, one.is_of_ancestor = one.change in changes, one.change in before
+            one.is_known = one.is_shared or sequence <= parted or one.record.field(p.ORIGIN) in states
+            one.is_new = sequence > agreed
+
+    @property
+    def news(self):
+        return [one for one in self.entries if one.is_news]
+
+    @property
+    def has_news(self):
+        return self.newest is not None and self.newest.is_news
+
+    @property
+    def kept(self):
+        return [one for one in self.entries if one.is_shared or one.is_news]
+
+    @property
+    def present(self):
+        return self.newest.entry if self.newest and self.newest.record.is_put else None
+
+    @property
+    def rank(self):
+        if not self.newest or self.newest not in self.kept:
+            return ()
+        record = self.newest.record
+        return self.has_news, bool(self.news), record.is_put, record.time, record.sequence, record.value_tag
 
 
-def numbered(entries, sequence, lost_to, unmarked=()):
-    """Pairs of a new sequence and an entry that is sealed anew. `lost_to` are those that lost to the last put, and
-    `unmarked` those that do not keep nothing, because entries of the other file come before them."""
-    newest = sequence + len(entries)
-    for number, one in enumerate(entries, start=sequence + 1):
-        fields = dict(one.record.fields)
-        if any(one is other for other in unmarked):
+class One:
+    """An entry of a side, or one that the merge adds."""
+
+    def __init__(self, entry, side=None):
+        self.entry, self.record, self.side, self.change = entry, entry.record, side, change_of(entry)
+        self.is_new, self.is_unmarked, self.loses, self.stored = True, False, False, None
+        self.is_known = self.is_of_ancestor = False
+
+    @property
+    def is_left_out(self):
+        return self.is_of_ancestor and not self.is_known
+
+    @property
+    def is_news(self):
+        return not self.is_known and not self.is_of_ancestor
+
+
+def merged_secret(ours, theirs, before, time, take_back):
+    """The merge of one secret, and whether theirs takes it back. The ancestor hides no change of ours."""
+    mine = ours.newest
+    is_taken_back = (
+        mine is not None and not mine.is_shared and (mine.is_known or mine.change in before) and not theirs.has_news
+        and (mine.record.is_put or theirs.present is not None)
+    )  # fmt: skip
+    if is_taken_back:
+        found = list(ours.entries)
+        if take_back:
+            found.append(One(taking_back(ours, theirs, time)))
+        elif mine.is_known:
+            mine.stored, mine.is_new = time, True
+    else:
+        is_one = mine and theirs.newest and mine.change == theirs.newest.change
+        winner, loser = (theirs, ours) if theirs.rank > ours.rank and not is_one else (ours, theirs)
+        kept, given = winner.kept, loser.news
+        found = [*kept[:-1], *given, *kept[-1:]]
+        if given:
+            for one in found:
+                one.is_unmarked = True
+            for one in (*given, *kept[-1:]):
+                one.is_new = True
+        if ours.has_news and theirs.has_news and ours.present and theirs.present:
+            loser.newest.loses = True
+    # A remove stays only directly after a put.
+    found = [one for before, one in zip([None, *found], found) if one.record.is_put or before and before.record.is_put]
+    for one in found:
+        newest = one.side.newest if one.side else None
+        if newest and newest.change == found[-1].change and h.is_in_conflict(one.entry, newest.entry):
+            one.loses = True
+    return found, is_taken_back
+
+
+def taking_back(ours, theirs, time):
+    """The change that takes a secret back: to what theirs has."""
+    present, record = theirs.present, ours.newest.record
+    if present:
+        fields = tuple(one for one in present.record.fields if one[0] not in (p.CONFLICT, p.ORIGIN))
+        return r.Entry(replace(present.record, time=time, fields=fields), present.value)
+    fields = ((p.KEEPS_NOTHING, b""),) if not theirs.entries and ours.newest.is_known else ()
+    return r.Entry(p.Record(p.REMOVE, record.lookup_id, 0, time, record.service, record.account, fields=fields), b"")
+
+
+def numbered(found, sequence):
+    """The last sequence, and the entries: those that are new are sealed anew."""
+    number, sequence = sequence, sequence + sum(one.is_new for one in found)
+    newest = sequence if found and found[-1].is_new else found[-1].record.sequence if found else 0
+    entries = []
+    for one in found:
+        record, fields = one.record, dict(one.record.fields)
+        if one.is_unmarked:
             fields.pop(p.KEEPS_NOTHING, None)
-        if any(one is other for other in lost_to):
+        if one.loses:
             fields[p.CONFLICT] = p.PLACE.pack(newest)
-        record = replace(one.record, sequence=number, fields=tuple(sorted(fields.items())))
-        yield number, r.Entry(record, one.value)
+        if one.is_new:
+            number += 1
+            record = replace(record, sequence=number)
+            if one.stored is not None:
+                record = replace(record, time=one.stored)
+                fields.pop(p.ORIGIN, None)
+            elif one.side:
+                fields[p.ORIGIN] = p.PAIR.pack(*(one.record.field(p.ORIGIN) or covering(one)))
+        record = replace(record, fields=tuple(sorted(fields.items())))
+        entries.append(r.Entry(record, one.entry.value) if one.is_new else replace(one.entry, record=record))
+    return sequence, entries
+
+
+def covering(one):
+    """The lowest state of its file that has the entry."""
+    return one.side.states[bisect_left(one.side.states, (one.record.sequence, b""))]
 
 
 def change_of(entry):
     """What two entries have in common that are one change, although a merge gave one of them another sequence."""
     record = entry.record
-    fields = tuple(pair for pair in record.fields if pair[0] not in (p.CONFLICT, p.KEEPS_NOTHING))
+    own = (p.CONFLICT, p.KEEPS_NOTHING, p.ORIGIN)
+    holder = "put" if record.is_put else "remove"
+    fields = tuple(pair for pair in p.rewritten_fields(record.fields, holder) if pair[0] not in own)
     return record.kind, record.time, record.created, fields, entry.value
 
 
@@ -179,7 +238,8 @@ def merged_slots(ours, theirs):
     ids = [{slot.id for slot in vault.header.slots if slot.known} for vault in (ours, theirs)]
     unknown = {slot.raw for slot in ours.header.slots if not slot.known}
     found = [slot for slot in ours.header.slots if slot.id in ids[1] or slot.id not in removed[1]]
-    for slot in theirs.header.slots:
+    is_older = (theirs.state.sequence, theirs.state.tail_tag) in c.changes_of(ours)
+    for slot in () if is_older else theirs.header.slots:
         is_ours = slot.id in ids[0] if slot.known else slot.raw in unknown
         if not is_ours and slot.id not in removed[0]:
             found.append(slot)
@@ -194,13 +254,12 @@ def merged_slots(ours, theirs):
 def merged_limit(ours, theirs, ancestor):
     """The history limit, as a description has it."""
     one, two = limit_of(ours), limit_of(theirs)
-    if ancestor and one != two:
-        state = ancestor.state.sequence, ancestor.state.tail_tag
-        if state in c.changes_of(theirs) and state[0] >= parting(ours, theirs):
-            if limit_of(ancestor) == one:
-                return vars(two)
-            if limit_of(ancestor) == two:
-                return vars(one)
+    parted = parting(c.changes_of(ours), c.changes_of(theirs))
+    if ancestor and one != two and (ancestor.state.sequence, ancestor.state.tail_tag) == parted:
+        if limit_of(ancestor) == one:
+            return vars(two)
+        if limit_of(ancestor) == two:
+            return vars(one)
     days = 0 if 0 in (one.days, two.days) else max(one.days, two.days)
     return {"versions": max(one.versions, two.versions), "days": days}
 

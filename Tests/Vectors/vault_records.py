@@ -12,11 +12,11 @@ FIELD, LENGTH = struct.Struct("<HI"), struct.Struct("<I")
 # Bits of a type.
 CRITICAL, DROPPED, KEPT = 0x8000, 0x4000, 0x2000
 MAXIMUM_UNKNOWN = 65_536
-LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING = 1, 2, 3, 4, 5  # of a record
+LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING, ORIGIN = 1, 2, 3, 4, 5, 6  # of a record
 HISTORY, LINEAGE, FORMER_SLOTS = 1, 2, 3  # of the root
 KNOWN = {
-    "put": (LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING),
-    "remove": (KEEPS_NOTHING,),
+    "put": (LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING, ORIGIN),
+    "remove": (KEEPS_NOTHING, ORIGIN),
     "root": (HISTORY, LINEAGE, FORMER_SLOTS),
 }
 
@@ -92,12 +92,21 @@ def parse_keeps_nothing(data):
     return True
 
 
+def parse_origin(data):
+    """The first state that had this change: its sequence and tag."""
+    cursor = f.Cursor(data, "an origin")
+    state = cursor.u64(), cursor.take(16)
+    cursor.finish()
+    return state
+
+
 RECORD_FIELDS = {
     LABEL: parse_label,
     EXPIRY: parse_expiry,
     ATTRIBUTES: parse_attributes,
     CONFLICT: parse_conflict,
     KEEPS_NOTHING: parse_keeps_nothing,
+    ORIGIN: parse_origin,
 }
 
 

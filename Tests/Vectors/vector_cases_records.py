@@ -198,6 +198,11 @@ def known_fields(suite):
             [field(p.KEEPS_NOTHING), field(p.CONFLICT, bytes(8))],
         ),
         "keeps-nothing-twice": ("two marks", [field(p.KEEPS_NOTHING), field(p.KEEPS_NOTHING)]),
+        "origin-empty": ("an origin of no bytes", [field(p.ORIGIN)]),
+        "origin-23-bytes": ("an origin of 23 bytes", [field(p.ORIGIN, bytes(23))]),
+        "origin-25-bytes": ("an origin of 25 bytes", [field(p.ORIGIN, bytes(25))]),
+        "origin-2-62": ("an origin with a sequence of 2^62", [field(p.ORIGIN, bytes(7) + b"\x40" + bytes(16))]),
+        "origin-before-mark": ("an origin before the mark", [field(p.ORIGIN, bytes(24)), field(p.KEEPS_NOTHING)]),
         "label-twice": ("two labels", [field(p.LABEL, b"a"), field(p.LABEL, b"a")]),
     }
     for name, (comment, fields) in faults.items():
@@ -286,11 +291,21 @@ def field_lists(suite):
         "24-bytes": ("the mark of a change that keeps nothing, of 24 bytes", listed(field(p.KEEPS_NOTHING, bytes(24)))),
         "twice": ("two marks of a change that keeps nothing", listed(field(p.KEEPS_NOTHING), field(p.KEEPS_NOTHING))),
     }
+    origins = {
+        "23-bytes": ("an origin of 23 bytes", listed(field(p.ORIGIN, bytes(23)))),
+        "25-bytes": ("an origin of 25 bytes", listed(field(p.ORIGIN, bytes(25)))),
+        "2-62": ("an origin with a sequence of 2^62", listed(field(p.ORIGIN, bytes(7) + b"\x40" + bytes(16)))),
+    }
+    origin = listed(field(p.ORIGIN, b"\x01" + bytes(7) + b"t" * 16))
+    for holder in ("put", "put-in-base", "remove", "remove-in-base"):
+        held(suite, f"ok-field-origin-{holder}", "a state that had the change first", f.OK, holder, origin)
     for holder in ("remove", "remove-in-base"):
         held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 4, unknown there", f.OK, holder, numbers_of_puts)
         for name, (comment, fields) in marks.items():
             held(suite, f"field-keeps-nothing-{name}-{holder}", comment, TAMPERED, holder, fields)
-    for kind in (4, 5):
+        for name, (comment, fields) in origins.items():
+            held(suite, f"field-origin-{name}-{holder}", comment, TAMPERED, holder, fields)
+    for kind in (4, 5, 6):
         fields = listed(field(kind, b"?"))
         held(suite, f"ok-fields-type-{kind}-root", f"type {kind}, unknown there", f.OK, "root", fields)
     held(

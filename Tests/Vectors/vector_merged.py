@@ -32,7 +32,7 @@ THEIRS = [stored(0, 2), stored(0, 3), removed(1), stored(2, 21), removed(3), sto
 # Of each name the present value, and the earlier ones, newest first.
 CONTENT = {
     # 1 lost to 3 in the merge, and is kept beside the two versions of the limit.
-    "name 0": ([3], [[2], [1], [0]]),
+    "name 0": ([3], [[1], [2], [0]]),
     "name 1": ([13], [[12], [11]]),
     "name 2": ([21], [[20]]),
     "name 3": (None, [[30]]),

@@ -1,35 +1,31 @@
 public import CofferCore
 internal import CofferVaultFormat
 
-/// A copy of a vault, to be merged.
+/// The bytes of a copy of a vault, to be merged.
 public struct VaultCopy: Sendable {
-  let file: any MediumFile
+  let image: VaultImage
 
-  /// Opens the file at `path`. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
+  /// Reads the file at `path`. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
   public init(at path: String) throws(SecretError) {
-    file = try LocalMedium(path: path, environment: VaultEnvironment()).open()
+    try self.init(of: LocalMedium(path: path, environment: VaultEnvironment()).open())
   }
 
-  /// The bytes of a file. `name` is for messages.
-  public init(_ bytes: SecretBytes, named name: String) { file = VaultImage(bytes, path: name) }
+  package init(of file: any MediumFile) throws(SecretError) { image = try VaultImage(of: file) }
 
-  package init(_ file: any MediumFile) { self.file = file }
+  /// The bytes of a file. `name` is for messages.
+  public init(_ bytes: [UInt8], named name: String) { image = VaultImage(bytes, path: name) }
 }
 
 extension VaultBackend {
   /// Returns what ``merge(with:ancestor:takingBack:previewed:)`` would do now, and changes nothing. Throws the same
-  /// errors, and what the comparison with `pin`, a pin of the copy, throws, if it is given.
-  package func mergePreview(with copy: VaultCopy, pin: String? = nil) throws(SecretError) -> MergeReport {
-    let pins = try VaultPins(pin.map { [$0] } ?? [])
-    return try withSession { session throws(SecretError) in
+  /// errors, and `.conflict` if `pin` is given and is not the pin of the copy.
+  package func mergePreview(
+    with copy: VaultCopy, takingBack: Bool, pin: String? = nil
+  ) throws(SecretError) -> MergeReport {
+    try withSession { session throws(SecretError) in
       try session.read(unlocking) { vault throws(SecretError) in
-        let (merge, report) = try session.merge(vault, copy, ancestor: nil, takingBack: false)
-        try pins.requireIdentity(merge.theirs.file)
-        guard try pins.areShown(by: merge.theirs) else {
-          throw .unverifiable(
-            path: merge.theirs.file.path, "the state of the pin is older than the states that it still lists",
-            advice: "Give a later pin of the copy.")
-        }
+        let (merge, report) = try session.merge(vault, copy, ancestor: nil, takingBack: takingBack)
+        if let pin { try merge.theirs.require(pin) }
         return report
       }
     }
@@ -52,7 +48,7 @@ extension VaultBackend {
     try merge(with: copy, ancestor: ancestor, takingBack: takingBack, previewed: nil)
   }
 
-  /// Does the same if the copy is still in the state of `previewed`. Otherwise throws `.conflict`.
+  /// Does the same if the vault is still in the state of `previewed`. Otherwise throws `.conflict`.
   package func merge(
     with copy: VaultCopy, ancestor: VaultCopy? = nil, takingBack: Bool, previewed: MergeReport?
   ) throws(SecretError) -> MergeReport {
@@ -68,14 +64,20 @@ extension VaultBackend {
   package func advance(from pin: String) throws(SecretError) -> String {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { vault, changes throws(SecretError) in
-        guard VaultPin(vault).description == pin else {
-          throw SecretError(
-            .conflict, "The vault at \(path) is not in the state of the pin.",
-            advice: "Nothing was changed. secret verify prints the pin of its present state.")
-        }
+        try vault.require(pin)
         changes.advances = true
       }
     }
     return try self.pin()
+  }
+}
+
+extension VaultSnapshot {
+  /// Throws `.configuration` if `pin` is no pin, and `.conflict` unless it is that of the present state.
+  fileprivate func require(_ pin: String) throws(SecretError) {
+    if try VaultPin(pin) == VaultPin(self) { return }
+    throw SecretError(
+      .conflict, "The vault at \(file.path) is not in the state of the pin.",
+      advice: "Nothing was changed. secret verify prints the pin of its present state.")
   }
 }

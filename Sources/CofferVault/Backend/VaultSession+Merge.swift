@@ -9,26 +9,24 @@ extension VaultSession {
   ) throws(SecretError) -> MergeReport {
     let report = try write(unlocking) { vault throws(SecretError) in
       let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, takingBack: takingBack)
-      if let previewed, previewed.pin != report.pin {
+      if let previewed, previewed.pins != report.pins {
         throw SecretError(
-          .conflict, "The copy of the vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
+          .conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
       }
-      switch report.outcome {
-      case .unchanged: return (report, .done)
-      case .replaced:
-        _ = try VaultReport(
-          verifying: merge.theirs, compared: .nothing, showsPins: true, now: environment.now())
+      if report.outcome == .unchanged { return (report, .done) }
+      let slots = report.outcome == .replaced ? merge.theirs.file.header.slots : merge.slots
+      try KeySlot.requireRoom(for: slots.count)
+      try DerivationBudget.requireRoom(for: slots, chain.options)
+      if report.outcome == .replaced {
+        try verify(merge.theirs)
         let publication = try replace(vault, vault.keys) { recording throws(SecretError) in
           try vault.replace(by: merge.theirs, recording: recording)
         }
         return (report, publication)
-      case .merged:
-        var changes = VaultSnapshot.RewriteChanges(of: vault)
-        (changes.slots, changes.history, changes.merge) = (merge.slots, try merge.historyLimit(), merge)
-        try KeySlot.requireRoom(for: changes.slots.count)
-        try DerivationBudget.requireRoom(for: changes.slots, chain.options)
-        return (report, try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
       }
+      var changes = VaultSnapshot.RewriteChanges(of: vault)
+      (changes.slots, changes.history, changes.merge) = (slots, merge.historyLimit, merge)
+      return (report, try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
     }
     let changed = report.changes + (takingBack ? report.takenBack : [])
     shared.note(changed.map { SecretChange($0.identifier) })
@@ -40,26 +38,32 @@ extension VaultSession {
     _ vault: VaultSnapshot, _ copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool
   ) throws(SecretError) -> (merge: VaultMerge, report: MergeReport) {
     let theirs = try openCopy(copy, of: vault)
+    try theirs.file.requireKnownFeatures()
     let ancestor = try ancestor.flatMap { one throws(SecretError) in try openAncestor(one, of: vault) }
     let merge = try VaultMerge(
       vault, theirs, ancestor: ancestor, takingBack: takingBack,
       time: Timestamp.milliseconds(environment.now()))
     var report = merge.report
-    report.pin = VaultPin(theirs).description
+    report.pins = [VaultPin(vault).description, VaultPin(theirs).description]
     // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
     if ancestor == nil {
-      if try vault.hasBeen(in: theirs.state) {
+      if merge.isOlder {
         report.outcome = .unchanged
-      } else if try theirs.hasBeen(in: vault.state), takingBack || report.takenBack.isEmpty {
+      } else if merge.isLater, takingBack || report.takenBack.isEmpty {
         report.outcome = .replaced
       }
     }
     return (merge, report)
   }
 
+  /// Reads the whole file of `vault`, and throws what is wrong with it.
+  private func verify(_ vault: VaultSnapshot) throws(SecretError) {
+    _ = try VaultReport(verifying: vault, compared: .nothing, showsPins: true, now: environment.now())
+  }
+
   /// Opens a copy with the keys of `vault`. Throws `.unexpectedVault` or `.unexpectedKey` if it is another vault's.
   private func openCopy(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
-    let file = try VaultFile(copy.file)
+    let file = try VaultFile(copy.image)
     guard file.header.vaultID == vault.file.header.vaultID else { throw .otherVault(path: file.path) }
     guard vault.keys.isCommitted(to: file.header) else { throw .otherKey(path: file.path) }
     try vault.keys.authenticate(file.header)
@@ -72,7 +76,7 @@ extension VaultSession {
   ) throws(SecretError) -> VaultSnapshot? {
     do throws(SecretError) {
       let opened = try openCopy(copy, of: vault)
-      _ = try VaultReport(verifying: opened, compared: .nothing, showsPins: true, now: environment.now())
+      try verify(opened)
       return opened
     } catch {
       let areNone: Set<SecretError.Code> = [
@@ -85,10 +89,6 @@ extension VaultSession {
 }
 
 extension VaultSnapshot {
-  fileprivate func hasBeen(in state: CommitState) throws(SecretError) -> Bool {
-    try shows(state.sequence) { $0 == state.tailTag } == true
-  }
-
   /// Puts a copy of `later` in the place of the vault, as ``rewrite(_:_:environment:recording:)`` does.
   fileprivate func replace(
     by later: VaultSnapshot, recording: (CommitState) -> Void

@@ -25,15 +25,19 @@ package struct VaultFile: Sendable {
     header = try Header(parsing: bytes)
   }
 
+  /// Throws `.denied` if only a later version of Coffer may write what the file has.
+  func requireKnownFeatures() throws(SecretError) {
+    if header.readOnlyCompatible == 0 { return }
+    throw SecretError(
+      .denied,
+      "The vault at \(path) was last written by a later version of Coffer, and this one may only read it.",
+      advice: "Update Coffer to change it.")
+  }
+
   /// Throws `.denied` unless this user can change the vault and nobody else can. Nobody else may be able to read it
   /// either, unless `allowingReaders`.
   func prepareForChange(allowingReaders: Bool) throws(SecretError) {
-    if header.readOnlyCompatible != 0 {
-      throw SecretError(
-        .denied,
-        "The vault at \(path) was last written by a later version of Coffer, and this one may only read it.",
-        advice: "Update Coffer to change it.")
-    }
+    try requireKnownFeatures()
     try storage.prepareForChange(allowingReaders: allowingReaders)
   }
 }

@@ -52,7 +52,7 @@ extension VaultSnapshot {
     var sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
     if changes.advances { sequence += Layout.advance }
     var (recent, floor) =
-      if let merge = changes.merge { try merge.recentChanges() } else { try changesBeforeRewrite() }
+      if let merge = changes.merge { merge.recentChanges } else { try changesBeforeRewrite() }
     if changes.advances { (recent, floor) = ([], sequence) }
     if let merge = changes.merge { settings.join(merge.theirs.base.settings) }
     try settings.noteRemoved(
@@ -62,11 +62,9 @@ extension VaultSnapshot {
       file.storage.draft(.replacement), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
     if let merge = changes.merge {
-      try merge.forEachSecret { records throws(SecretError) in
-        for version in rule.kept(records) {
-          try writer.append(version.record.rewritten(), version.vault, version.entry) { () throws(SecretError) in
-            try version.vault.sealedValue(of: version.entry)
-          }
+      for version in merge.secrets.lazy.flatMap({ rule.kept($0) }) {
+        try writer.append(version.record.rewritten(), version.vault, version.entry) { () throws(SecretError) in
+          try version.vault.sealedValue(of: version.entry)
         }
       }
     } else {

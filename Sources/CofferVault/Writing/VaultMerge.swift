@@ -6,169 +6,182 @@ public import FoundationEssentials
 struct VaultMerge {
   let ours, theirs: VaultSnapshot
   private let ancestor: VaultSnapshot?
-  /// The sequence of the highest state that both show.
-  private let parted: Int
-  /// The time of the changes that take something back.
-  private let time: Int64
   private let takesBack: Bool
-  /// The records of each secret in the other files.
-  private let theirRecords: [[MergedRecord]]
-  private let ancestorRecords: [Bytes16: [MergedRecord]]
+  /// The time of the changes that take something back, or keep it.
+  private let time: Int64
+  /// The states that ours shows, and theirs, in ascending order and as a set.
+  private let states: (ours: [Checkpoint], theirs: [Checkpoint])
+  private let shown: (ours: Set<Checkpoint>, theirs: Set<Checkpoint>)
+  /// The highest state that both show.
+  private let parted: Checkpoint
+  /// The sequence up to which both files agree.
+  private let agreed: Int
 
+  /// The records of each secret that the merge has, in the order of the lookup ids.
+  private(set) var secrets: [[MergedRecord]] = []
   private(set) var report = MergeReport()
   /// The highest sequence of the merge, before its root.
-  private(set) var lastSequence = 0
+  private(set) var lastSequence: Int
 
-  /// Compares both copies. `theirs` and `ancestor` have the vault id and the keys of `ours`. Throws `.rolledBack` if no
+  /// Merges both copies. `theirs` and `ancestor` have the vault id and the keys of `ours`. Throws `.rolledBack` if no
   /// state is shown by both, and `.tampered`.
   init(
     _ ours: VaultSnapshot, _ theirs: VaultSnapshot, ancestor: VaultSnapshot?, takingBack: Bool, time: Int64
   ) throws(SecretError) {
     (self.ours, self.theirs, self.ancestor, takesBack, self.time) = (ours, theirs, ancestor, takingBack, time)
-    guard let parted = try Set(ours.shownChanges()).intersection(theirs.shownChanges()).max() else {
+    states = (try ours.shownChanges(), try theirs.shownChanges())
+    shown = (Set(states.ours), Set(states.theirs))
+    guard let parted = shown.ours.intersection(shown.theirs).max() else {
       throw .partedTooLongAgo(path: theirs.file.path)
     }
-    self.parted = parted.sequence
-    theirRecords = try theirs.mergedRecords()
-    ancestorRecords = Dictionary(
-      uniqueKeysWithValues: try ancestor?.mergedRecords().map { ($0[0].record.id, $0) } ?? [])
-    var (report, last) = (MergeReport(), 0)
-    try forEachSecret(&report, &last) { _ in }
-    (self.report, lastSequence) = (report, last)
-  }
+    self.parted = parted
+    let floor = max(ours.base.recent.floor, theirs.base.recent.floor)
+    let first = shown.ours.symmetricDifference(shown.theirs).lazy.map(\.sequence).filter { $0 >= floor }.min()
+    let common = shown.ours.intersection(shown.theirs).lazy.map(\.sequence).filter { $0 >= floor }
+    agreed = common.filter { $0 < first ?? .max }.max() ?? 0
+    lastSequence = max(ours.state.sequence, theirs.state.sequence)
 
-  /// Calls `body` once for each secret, in the order of the lookup ids, with the records that the merge has.
-  func forEachSecret(_ body: ([MergedRecord]) throws(SecretError) -> Void) throws(SecretError) {
-    var (report, last) = (MergeReport(), 0)
-    try forEachSecret(&report, &last, body)
-  }
-
-  private func forEachSecret(
-    _ report: inout MergeReport, _ last: inout Int, _ body: ([MergedRecord]) throws(SecretError) -> Void
-  ) throws(SecretError) {
-    last = max(ours.state.sequence, theirs.state.sequence)
+    let (others, before) = (try theirs.mergedRecords(), try ancestor?.mergedRecords() ?? [])
+    var ancestors: [Bytes16: [MergedRecord]] = [:]
+    for records in before { ancestors[records[0].record.id] = records }
     var next = 0
-    func merge(_ mine: [MergedRecord], _ others: [MergedRecord]) throws(SecretError) {
-      let merged = try self.merged(mine, others, &report, &last)
-      // Rule 7.
-      var found: [MergedRecord] = []
-      for one in merged where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
-      if !found.isEmpty { try body(found) }
-    }
-    try ours.forEachSecret { records throws(SecretError) in
-      while next < theirRecords.count, theirRecords[next][0].record.id < records[0].record.id {
-        try merge([], theirRecords[next])
+    for mine in try ours.mergedRecords() {
+      let id = mine[0].record.id
+      while next < others.count, others[next][0].record.id < id {
+        try merge([], others[next], ancestors)
         next += 1
       }
-      let isBoth = next < theirRecords.count && theirRecords[next][0].record.id == records[0].record.id
-      try merge(records.map { MergedRecord($0, in: ours) }, isBoth ? theirRecords[next] : [])
+      let isBoth = next < others.count && others[next][0].record.id == id
+      try merge(mine, isBoth ? others[next] : [], ancestors)
       if isBoth { next += 1 }
     }
-    for records in theirRecords[next...] { try merge([], records) }
+    for records in others[next...] { try merge([], records, ancestors) }
   }
 
   // MARK: One secret
 
-  private func merged(
-    _ mine: [MergedRecord], _ others: [MergedRecord], _ report: inout MergeReport, _ last: inout Int
-  ) throws(SecretError) -> [MergedRecord] {
-    let before = (mine.first ?? others.first).flatMap { ancestorRecords[$0.record.id] } ?? []
-    func isOld(_ one: MergedRecord) -> Bool { one.record.sequence <= parted }
-    func isKnown(_ one: MergedRecord) throws(SecretError) -> Bool {
-      try isOld(one) ? true : one.isAmong(before)
-    }
-    let added = mine.filter { !isOld($0) }
-    if added.isEmpty, mine.elementsEqual(others, by: { $0.record.hasBytes(of: $1.record) }) { return mine }
-
-    func isLeftOut(_ one: MergedRecord) throws(SecretError) -> Bool {
-      if isOld(one) { return false }
-      return try one.isAmong(before) ? !one.isAmong(mine) : false
-    }
-    if try !others.keeping(isLeftOut).isEmpty { report.leavesOut = true }
-    var hasTheirChange = false
-    if let last = others.last { hasTheirChange = try !isKnown(last) }
-    let present = others.last.flatMap { $0.isRemoval ? nil : $0 }
-    // Rule 8.
-    if let newest = mine.last, !newest.isRemoval || present != nil, !hasTheirChange, try isKnown(newest),
-      try !newest.isAmong(others)
+  /// Adds the merge of the records of one secret.
+  private mutating func merge(
+    _ mine: [MergedRecord], _ others: [MergedRecord], _ ancestors: [Bytes16: [MergedRecord]]
+  ) throws(SecretError) {
+    if let last = mine.last, last.record.sequence <= agreed,
+      mine.elementsEqual(others, by: { $0.record.hasBytes(of: $1.record) })
     {
-      let name = try newest.record.identifier()
-      report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
-      var all = mine
-      if takesBack {
-        all.append(try takenBack(newest, present, keepsNothing: others.isEmpty && isOld(newest)))
-      }
-      return try numbered(all, &last, lostTo: takesBack ? nil : newest)
+      return secrets.append(mine)
     }
-    // Rules 1 to 3.
-    let theirOld = others.filter(isOld)
-    var kept = try mine.filter(isOld).keeping { one throws(SecretError) in try one.isAmong(theirOld) }
-    let theirAdded =
-      hasTheirChange ? try others.keeping { one throws(SecretError) in try !isKnown(one) } : []
-    if (added + theirAdded).contains(where: \.keepsNothing) { kept = [] }
-    // Rule 4.
-    let (one, two) = (added.remembered, theirAdded.remembered)
-    let (rank, theirRank) = (try Rank(one.last, against: others), try Rank(two.last, against: mine))
-    let theirsWins = theirRank.map { theirs in rank.map { $0 < theirs } ?? true } ?? false
-    let (losing, won) = theirsWins ? (one, two) : (two, one)
-    // Rules 5 and 6.
-    let lost = try losing.keeping { one throws(SecretError) in try !one.isAmong(won) }
-    var inConflict: MergedRecord?
-    if let rank, let theirRank, let loser = losing.last, let winner = won.last, rank.isNews, theirRank.isNews,
-      !loser.isRemoval, !winner.isRemoval
-    {
-      inConflict = loser
-      report.conflicts.append(try winner.record.identifier())
+    let before = (mine.first ?? others.first).flatMap { ancestors[$0.record.id] } ?? []
+    let ours = try compared(mine, with: others, shown.theirs, [])
+    let theirs = try compared(others, with: mine, shown.ours, before)
+    if theirs.contains(where: \.isLeftOut) { report.leavesOut = true }
+    // Rule 8, otherwise rules 1 to 3. Rule 4.
+    var all = try takenBack(ours, theirs, before)
+    if all == nil { all = try joined(ours, theirs) }
+    var found: [MergedRecord] = []
+    for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
+    guard let newest = found.last else { return }
+    // Rules 5 to 7.
+    let number = newest.isNew ? lastSequence + found.count(where: \.isNew) : newest.record.sequence
+    let former = try [ours.last, theirs.last].map { last throws(SecretError) in
+      try last.flatMap { one throws(SecretError) in try one.isSame(as: newest) ? one : nil }
     }
-    if theirsWins, let winner = won.last, try !winner.isAmong(mine) {
-      report.changes.append(
-        MergeReport.Change(try winner.record.identifier(), winner.isRemoval ? nil : winner, at: winner.date))
+    for index in found.indices {
+      let one = found[index]
+      let wasLost = former.contains { $0.map { $0.vault === one.vault && one.lost(to: $0) } ?? false }
+      if one.isNew { lastSequence += 1 }
+      if !one.isNew, !one.isUnmarked, !wasLost { continue }
+      let origin = one.record.origin ?? (one.isNew ? state(of: one) : nil)
+      found[index].record = try one.record.merged(
+        one.isNew ? lastSequence : one.record.sequence,
+        conflict: one.loses || wasLost ? number : one.record.conflict,
+        keepsNothing: one.keepsNothing && !one.isUnmarked, origin: one.isStored ? nil : origin,
+        time: one.isStored ? time : nil)
     }
-    return try kept
-      + numbered(lost + won, &last, lostTo: won.last, losing.last, inConflict, won: lost.isEmpty ? 0 : won.count)
+    secrets.append(found)
   }
 
-  /// Gives `records` the next sequences. Those that lost to `winner`, or to the same change of the other file, keep the
-  /// conflict; `inConflict` gets one. The last `won` come after records of the other file.
-  private func numbered(
-    _ records: [MergedRecord], _ last: inout Int, lostTo winner: MergedRecord?,
-    _ loser: MergedRecord? = nil, _ inConflict: MergedRecord? = nil, won: Int = 0
+  /// Returns the records that count, with what the other file makes of them.
+  private func compared(
+    _ records: [MergedRecord], with others: [MergedRecord], _ shown: Set<Checkpoint>, _ before: [MergedRecord]
   ) throws(SecretError) -> [MergedRecord] {
-    let newest = last + records.count
-    var isSame = false
-    if let loser, let winner { isSame = try loser.isSame(as: winner) }
-    var result: [MergedRecord] = []
-    for var one in records {
-      last += 1
-      let isMarked = one.keepsNothing && result.count < records.count - won
-      var isLost = inConflict.map(one.isStored(like:)) ?? false
-      for target in [winner, isSame ? loser : nil] {
-        if let target, one.vault === target.vault, one.lost(to: target) { isLost = true }
-      }
-      one.record = try one.record.renumbered(
-        last, conflict: isLost ? newest : one.record.conflict, keepsNothing: isMarked)
-      result.append(one)
+    let (records, others) = (records.remembered, others.remembered)
+    return try records.map { one throws(SecretError) in
+      var one = one
+      one.isNew = one.record.sequence > agreed
+      one.isShared = try one.isAmong(others)
+      let isKnown = one.isShared || one.record.sequence <= parted.sequence
+      one.isKnown = isKnown || one.record.origin.map(shown.contains) ?? false
+      one.isLeftOut = one.isKnown ? false : try one.isAmong(before)
+      return one
     }
-    return result
   }
 
-  /// The change that takes a secret back to `present`, the value of theirs, or removes it.
-  private func takenBack(
-    _ newest: MergedRecord, _ present: MergedRecord?, keepsNothing: Bool
-  ) throws(SecretError) -> MergedRecord {
-    guard var result = present else {
-      var removal = newest
-      removal.record = try Record(
-        removing: newest.record.identifier(), id: newest.record.id, sequence: newest.record.sequence,
-        time: Timestamp.date(time), keepsNothing: keepsNothing)
-      return removal
+  /// All records of ours, if theirs takes the secret back.
+  private mutating func takenBack(
+    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ before: [MergedRecord]
+  ) throws(SecretError) -> [MergedRecord]? {
+    let present = theirs.last.flatMap { $0.isRemoval ? nil : $0 }
+    guard var newest = ours.last, theirs.last?.isNews != true, !newest.isRemoval || present != nil,
+      !newest.isShared, try newest.isKnown ? true : newest.isAmong(before)
+    else { return nil }
+    let name = try newest.record.identifier()
+    report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
+    if takesBack {
+      if let present {
+        newest = present
+        newest.record = try present.record.merged(
+          0, conflict: nil, keepsNothing: present.keepsNothing, origin: nil, time: nil)
+      } else {
+        newest.record = try Record(
+          removing: name, id: newest.record.id, sequence: 0, time: Timestamp.date(time),
+          keepsNothing: theirs.isEmpty && newest.isKnown)
+      }
+    } else if !newest.isKnown {
+      return ours
     }
-    result.record = try result.record.renumbered(
-      result.record.sequence, keepsNothing: result.keepsNothing, time: time)
-    return result
+    (newest.isNew, newest.isStored) = (true, true)
+    return (takesBack ? ours : ours.dropLast()) + [newest]
+  }
+
+  /// What is kept of both, the newest record of the winner last.
+  private mutating func joined(
+    _ ours: [MergedRecord], _ theirs: [MergedRecord]
+  ) throws(SecretError) -> [MergedRecord] {
+    var theirsWins = false
+    if let last = theirs.last, last.isKept {
+      let isOne = try ours.last.map { newest throws(SecretError) in try newest.isSame(as: last) } ?? false
+      theirsWins = !isOne && (ours.last.map { !$0.isKept || Rank(ours) < Rank(theirs) } ?? true)
+      if theirsWins, !last.isShared {
+        let name = try last.record.identifier()
+        report.changes.append(MergeReport.Change(name, last.isRemoval ? nil : last, at: last.date))
+      }
+    }
+    let (winner, loser) = theirsWins ? (theirs, ours) : (ours, theirs)
+    let (kept, news) = (winner.filter(\.isKept), loser.filter(\.isNews))
+    guard let last = kept.last, var lost = news.last else { return kept + news.markedNew }
+    if let newest = loser.last, newest.isNews, winner.last?.isNews == true, !newest.isRemoval, !last.isRemoval {
+      lost.loses = true
+      report.conflicts.append(try last.record.identifier())
+    }
+    let result = kept.dropLast() + (news.dropLast() + [lost, last]).markedNew
+    return result.map { one in
+      var one = one
+      one.isUnmarked = true
+      return one
+    }
+  }
+
+  /// The lowest state of the file of `one` that has its change.
+  private func state(of one: MergedRecord) -> Checkpoint {
+    let states = one.vault === ours ? states.ours : states.theirs
+    return states[states.partitioningIndex { $0.sequence >= one.record.sequence }]
   }
 
   // MARK: The rest of the file
+
+  /// Whether ours shows the state of theirs.
+  var isOlder: Bool { shown.ours.contains(theirs.state.checkpoint) }
+  /// Whether theirs shows the state of ours.
+  var isLater: Bool { shown.theirs.contains(ours.state.checkpoint) }
 
   /// The key slots that the merge has.
   var slots: [KeySlot] {
@@ -181,7 +194,7 @@ struct VaultMerge {
     }
     let all =
       mine.filter { has(others, $0) || !removed($0, by: theirs) }
-      + others.filter { !has(mine, $0) && !removed($0, by: ours) }
+      + others.filter { !isOlder && !has(mine, $0) && !removed($0, by: ours) }
     return all.filter { slot in
       slot.recipient == nil || !all.contains { $0.recipient == slot.recipient && $0.id < slot.id }
     }
@@ -195,12 +208,10 @@ struct VaultMerge {
   }
 
   /// The history limit of the merge.
-  func historyLimit() throws(SecretError) -> HistoryLimit {
+  var historyLimit: HistoryLimit {
     let (one, two) = (ours.base.settings.history, theirs.base.settings.history)
     if one == two { return one }
-    if let ancestor, ancestor.state.sequence >= parted,
-      try theirs.shows(ancestor.state.sequence, isTag: { $0 == ancestor.state.tailTag }) == true
-    {
+    if let ancestor, ancestor.state.checkpoint == parted {
       let former = ancestor.base.settings.history
       if former == one { return two }
       if former == two { return one }
@@ -210,35 +221,31 @@ struct VaultMerge {
   }
 
   /// The changes that the root of the merge lists, and the sequence from which on they are complete.
-  func recentChanges() throws(SecretError) -> ([Checkpoint], floor: Int) {
-    var (changes, floor) = (Set(try ours.shownChanges()), ours.base.recent.floor)
-    if !report.leavesOut {
-      changes.formUnion(try theirs.shownChanges())
-      floor = max(floor, theirs.base.recent.floor)
-    }
-    return Checkpoint.latest(Layout.maximumRecentChanges, of: changes.sorted(), floor: floor)
+  var recentChanges: ([Checkpoint], floor: Int) {
+    let changes = report.leavesOut ? states.ours : shown.ours.union(shown.theirs).sorted()
+    let floor = max(ours.base.recent.floor, report.leavesOut ? 0 : theirs.base.recent.floor)
+    return Checkpoint.latest(Layout.maximumRecentChanges, of: changes, floor: floor)
   }
 
   /// What decides which file wins: the higher rank.
   private struct Rank: Comparable {
-    /// Whether the other file does not have the change.
-    let isNews: Bool
-    let isPut: Bool
-    let time: Int64
-    let sequence: Int
-    let tag: Bytes16
+    private let (isNews, hasNews, isPut): (Int, Int, Int)
+    private let time: Int64
+    private let sequence: Int
+    private let tag: Bytes16
 
-    init?(_ newest: MergedRecord?, against others: [MergedRecord]) throws(SecretError) {
-      guard let newest else { return nil }
-      let record = newest.record
-      (isNews, isPut) = (try !newest.isAmong(others), !newest.isRemoval)
-      (time, sequence, tag) = (record.time, record.sequence, record.valueTag)
+    /// The rank of records that are not empty.
+    init(_ records: [MergedRecord]) {
+      let newest = records[records.count - 1]
+      (isNews, hasNews) = (newest.isNews ? 1 : 0, records.contains(where: \.isNews) ? 1 : 0)
+      isPut = newest.isRemoval ? 0 : 1
+      (time, sequence, tag) = (newest.time, newest.record.sequence, newest.record.valueTag)
     }
 
     static func < (left: Self, right: Self) -> Bool {
-      if left.isNews != right.isNews { return right.isNews }
-      if left.isPut != right.isPut { return right.isPut }
-      return (left.time, left.sequence, left.tag) < (right.time, right.sequence, right.tag)
+      let (one, two) = ((left.isNews, left.hasNews, left.isPut), (right.isNews, right.hasNews, right.isPut))
+      return one != two
+        ? one < two : (left.time, left.sequence, left.tag) < (right.time, right.sequence, right.tag)
     }
   }
 }
@@ -279,19 +286,39 @@ public struct MergeReport: Sendable {
   public internal(set) var leavesOut = false
   /// What was done.
   public internal(set) var outcome = Outcome.merged
-  /// The pin of the other copy in the state that was merged.
-  public internal(set) var pin = ""
+  /// The pins of the vault and of the copy in the states that were merged.
+  var pins: [String] = []
+  /// The pin of the copy in the state that was merged.
+  public var pin: String { pins.last ?? "" }
 }
 
-/// A record that a merge writes, and the one that was made for: where its value is.
+/// A record of a merge, and the entry of a file that has its value.
 struct MergedRecord {
   var record: Record
   let entry: BlockEntry
   let vault: VaultSnapshot
 
+  /// Whether the other file has the same change.
+  var isShared = false
+  /// Whether the other file has or had it.
+  var isKnown = false
+  /// Whether only the ancestor has it, and not the other file.
+  var isLeftOut = false
+  /// Whether the merge gives it a new sequence.
+  var isNew = false
+  /// Whether it is a change that the merge makes.
+  var isStored = false
+  /// Whether it lost to the newest record in this merge.
+  var loses = false
+  /// Whether it must not say that it keeps nothing.
+  var isUnmarked = false
+
   init(_ entry: BlockEntry, in vault: VaultSnapshot) {
     (record, self.entry, self.vault) = (entry.record, entry, vault)
   }
+
+  var isNews: Bool { !isKnown && !isLeftOut }
+  var isKept: Bool { isShared || isNews }
 
   /// Whether both are the same change, with the same value.
   func isSame(as other: MergedRecord) throws(SecretError) -> Bool {
@@ -303,11 +330,6 @@ struct MergedRecord {
   func isAmong(_ others: [MergedRecord]) throws(SecretError) -> Bool {
     for other in others { if try isSame(as: other) { return true } }
     return false
-  }
-
-  /// Whether both are one record of one file.
-  func isStored(like other: MergedRecord) -> Bool {
-    vault === other.vault && entry.record.sequence == other.entry.record.sequence
   }
 
   private func value() throws(SecretError) -> SecretBytes {
@@ -331,12 +353,12 @@ extension [MergedRecord] {
   /// From the last record on that keeps nothing.
   fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
 
-  fileprivate func keeping(
-    _ isKept: (MergedRecord) throws(SecretError) -> Bool
-  ) throws(SecretError) -> [MergedRecord] {
-    var kept: [MergedRecord] = []
-    for one in self { if try isKept(one) { kept.append(one) } }
-    return kept
+  fileprivate var markedNew: [MergedRecord] {
+    map { one in
+      var one = one
+      one.isNew = true
+      return one
+    }
   }
 }
 

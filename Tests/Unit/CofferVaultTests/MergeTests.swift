@@ -251,7 +251,7 @@ private struct MergeCase: Decodable {
       path: try write(ours, "ours"), credentials: [FixedCredential(kind: .key(bytes(ofHex: key)))],
       options: VaultOptions(), environment: VaultEnvironment(now: { Date(timeIntervalSince1970: time / 1000) }))
     let report = try backend.merge(
-      with: VaultCopy(SecretBytes(bytes(ofHex: theirs)), named: "theirs"),
+      with: VaultCopy(bytes(ofHex: theirs), named: "theirs"),
       ancestor: ancestor.isEmpty ? nil : VaultCopy(at: write(ancestor, "ancestor")),
       takingBack: takesBack)
     let file = try Data(contentsOf: URL(filePath: backend.path))
@@ -274,7 +274,8 @@ private struct MergeCase: Decodable {
         entries.append([
           .text(name.account), .number(entry.isRemoval ? 2 : 1), .number(record.sequence),
           .number(Int(record.time)), .text(value.hex), .number(record.conflict ?? 0),
-          .number(record.keepsNothing ? 1 : 0),
+          .number(record.keepsNothing ? 1 : 0), .number(record.origin?.sequence ?? 0),
+          .text(record.origin?.tailTag.hex ?? ""),
         ])
       }
     }

@@ -73,13 +73,6 @@ struct ValueInput {
     try read(STDIN_FILENO, named: "standard input")
   }
 
-  /// The bytes of standard input, which `subject` names in an error. Throws `.tooLarge` above `limit`.
-  static func readStandardInput(limit: Int, _ subject: String) throws(SecretError) -> SecretBytes {
-    if let bytes = try readToEnd(of: STDIN_FILENO, named: "standard input", limit: limit) { return bytes }
-    throw SecretError(
-      .tooLarge, "\(subject) is longer than \(limit) bytes.", advice: "Write it to a file, and name that.")
-  }
-
   /// Reads to the end, into guarded memory only. Throws `.tooLarge` above the largest value of a vault.
   private static func read(_ descriptor: Int32, named name: String) throws(SecretError) -> SecretBytes {
     let limit = VaultBackend.maximumSecretSize

@@ -1,6 +1,8 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 internal import FoundationEssentials
+internal import Glibc
 
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -34,7 +36,7 @@ struct MergeCommand: ParsableCommand {
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be merged")
     let copy = try readCopy()
-    let found = try vault.mergePreview(with: copy, pin: pin)
+    let found = try vault.mergePreview(with: copy, takingBack: takeBack, pin: pin)
     if found.outcome == .unchanged { return inform("The copy has nothing new. Nothing was changed.") }
     try show(found)
     try confirm(found)
@@ -48,8 +50,12 @@ struct MergeCommand: ParsableCommand {
 
   private func readCopy() throws -> VaultCopy {
     if other != "-" { return try VaultCopy(at: other) }
-    return VaultCopy(
-      try ValueInput.readStandardInput(limit: Self.maximumLength, "The copy"), named: "standard input")
+    guard let bytes = try readToEnd(of: STDIN_FILENO, named: "standard input", limit: Self.maximumLength) else {
+      throw SecretError(
+        .tooLarge, "The copy is longer than \(Self.maximumLength) bytes.",
+        advice: "Write it to a file, and name that.")
+    }
+    return VaultCopy(bytes.withBytes { $0.withUnsafeBufferPointer { Array($0) } }, named: "standard input")
   }
 
   private func show(_ found: MergeReport) throws {
@@ -83,8 +89,11 @@ struct MergeCommand: ParsableCommand {
 
   private func confirmsTakingBack(_ found: MergeReport) throws -> Bool {
     if found.takenBack.isEmpty { return false }
-    let answer = try Terminal.answer("Take that back too? [y/N] ", usingDevice: other == "-")
-    return ["y", "yes"].contains(answer)
+    if let answer = try Terminal.answer("Take that back too? [y/N] ", usingDevice: other == "-") {
+      return ["y", "yes"].contains(answer)
+    }
+    note("That stays as it is in the vault. To take it back: --take-back")
+    return false
   }
 }
 
