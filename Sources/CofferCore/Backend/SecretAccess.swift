@@ -183,7 +183,7 @@ extension SecretAccess {
     _ identifier: SecretIdentifier, version: Int? = nil
   ) throws(SecretError) -> SecretVersion? {
     let earlier = try versions(of: identifier)
-      .first { $0.kind == .earlier && (version ?? $0.number) == $0.number }
+      .first { [.earlier, .conflict].contains($0.kind) && (version ?? $0.number) == $0.number }
     guard let earlier, let secret = try secret(identifier, version: earlier.number) else { return nil }
     try store(secret.value, for: identifier, metadata: .replace(secret.metadata))
     return earlier

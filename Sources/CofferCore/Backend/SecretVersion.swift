@@ -8,6 +8,8 @@ public struct SecretVersion: Hashable, Sendable {
     case current
     /// The value was replaced or removed.
     case earlier
+    /// The value lost to the current one when two copies of a vault were merged, and nothing was stored since.
+    case conflict
     /// The secret was removed. There is no value.
     case removal
   }
@@ -47,7 +49,13 @@ extension SecretVersion {
   package static func list(_ records: [some HistoryRecord]) -> [SecretVersion] {
     records.reversed().map { record in
       let kind: Kind =
-        record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
+        if record.isRemoval {
+          .removal
+        } else if let newest = records.last, record.number != newest.number {
+          record.lost(to: newest) ? .conflict : .earlier
+        } else {
+          .current
+        }
       return SecretVersion(
         number: record.number, kind: kind, date: record.date, metadata: record.metadata)
     }

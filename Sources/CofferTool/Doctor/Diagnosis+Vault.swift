@@ -76,6 +76,7 @@ extension Diagnosis {
       try examineMembers(vault, description)
       try examineCondition(vault)
       try examineClock(vault)
+      try examineConflicts(vault)
       try examineExpiry(of: vault.items(inService: service))
     } catch {
       guard error.code == .locked, configuration.canPrompt, description.hasPassphrase else {
@@ -152,6 +153,15 @@ extension Diagnosis {
     } else {
       add(.ok, "clock", "the time is later than the vault's last change")
     }
+  }
+
+  private mutating func examineConflicts(_ vault: VaultBackend) throws(SecretError) {
+    let conflicts = try vault.conflicts().map { "“\(SecretReference.text(of: $0))”" }
+    if conflicts.isEmpty { return }
+    add(
+      .bad, "vault", "a merge had to choose between two values of these secrets: \(conflicts.listed(most: 10))",
+      "Compare them with secret history, and choose one with secret restore or secret set.",
+      status: .noSuchSecret)
   }
 
   private mutating func examineDirectory(_ directory: String, _ status: FileStatus, of path: String) {

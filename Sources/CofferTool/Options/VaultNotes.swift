@@ -26,6 +26,15 @@ enum VaultNotes {
     }
   }
 
+  /// Says which of the secrets have another value, because a merge had to choose.
+  static func noteConflicts(_ backend: any SecretBackend, among names: [SecretIdentifier]) throws(SecretError) {
+    for name in try (backend as? VaultBackend)?.conflicts(among: names) ?? [] {
+      note(
+        "secret: “\(name.account)” was changed on both sides of a merge, and this is one of the two values. To choose: secret history, "
+          + "then secret restore or secret set.")
+    }
+  }
+
   static func noteCopy(_ backend: any SecretBackend) {
     do throws(SecretError) {
       guard let vault = backend as? VaultBackend, let note = try copyNote(vault) else { return }

@@ -22,6 +22,25 @@ extension VaultBackend {
     }
   }
 
+  /// Returns the secrets of which a version is in conflict with the current one; with `names`, only those among them.
+  /// Throws an error of the vault.
+  package func conflicts(among names: [SecretIdentifier]? = nil) throws(SecretError) -> [SecretIdentifier] {
+    try read { vault throws(SecretError) in
+      let rule = HistoryRule(vault.base.settings.history, now: environment.now())
+      var found: [SecretIdentifier] = []
+      func add(_ records: [BlockEntry]) throws(SecretError) {
+        guard let newest = records.last, rule.kept(records).contains(where: { $0.lost(to: newest) }) else { return }
+        found.append(try newest.record.identifier())
+      }
+      if let names {
+        for name in names { try add(vault.records(name)) }
+      } else {
+        try vault.forEachSecret(nil, add)
+      }
+      return found.sorted()
+    }
+  }
+
   @discardableResult
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }

@@ -33,7 +33,7 @@ import Testing
   /// The values of the earlier versions, newest first.
   private func earlier(_ name: String, in backend: VaultBackend? = nil) throws -> [[UInt8]?] {
     let backend = backend ?? open()
-    return try backend.versions(of: identifier(name)).filter { $0.kind == .earlier }.map {
+    return try backend.versions(of: identifier(name)).filter { [.earlier, .conflict].contains($0.kind) }.map {
       try backend.secret(identifier(name), version: $0.number)?.value.array()
     }
   }

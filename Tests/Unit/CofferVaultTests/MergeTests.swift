@@ -139,6 +139,51 @@ import Testing
     #expect(try values(vault) == ["first": "1", "second": "2", "third": "3", "ours": "4"])
   }
 
+  // MARK: Merges of merges
+
+  @Test func aChangeThatAnotherMergeMovedIsNotLost() throws {
+    let third = try branch(directory.file("third"))
+    try vault.set("name", Array("1".utf8))
+    let (other, ancestor) = (try branch(copy), try VaultCopy(at: copy))
+    try vault.set("ours", Array("2".utf8))
+    try third.set("third", Array("3".utf8))
+    try other.merge(with: VaultCopy(at: third.path))
+    try vault.merge(with: VaultCopy(at: copy), ancestor: ancestor)
+    #expect(try values(vault) == ["name": "1", "ours": "2", "third": "3"])
+  }
+
+  @Test func anErasedSecretDoesNotComeBackByAnotherMerge() throws {
+    let third = try branch(directory.file("third"))
+    try vault.set("name", Array("1".utf8))
+    let other = try branch(copy)
+    try vault.erase(identifier("name"))
+    try third.set("third", Array("3".utf8))
+    try other.merge(with: VaultCopy(at: third.path))
+    try vault.merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["third": "3"])
+    #expect(try vault.versions(of: identifier("name")).isEmpty)
+  }
+
+  // MARK: What is refused
+
+  @Test func aMergeOfAnotherStateThanThePreviewedOneIsRefused() throws {
+    let other = try branch(copy)
+    try other.set("theirs", Array("1".utf8))
+    let copied = try VaultCopy(at: copy)
+    let found = try vault.mergePreview(with: copied, takingBack: false)
+    try vault.set("ours", Array("2".utf8))
+    expectError(.conflict) { _ = try vault.merge(with: copied, takingBack: false, previewed: found) }
+    #expect(try values(vault) == ["ours": "2"])
+  }
+
+  @Test func aCopyThatMayOnlyBeReadIsRefused() throws {
+    var forged = ForgedVault()
+    try Data(forged.bytes()).write(to: URL(filePath: vault.path))
+    forged.readOnlyCompatible = 1
+    let copied = VaultCopy(try forged.bytes(), named: "copy")
+    expectError(.denied) { try vault.merge(with: copied) }
+  }
+
   // MARK: Members
 
   @Test func membersOfBothSidesStayAndRemovedOnesDoNotComeBack() throws {

@@ -7,8 +7,8 @@ struct CheckCommand: ParsableCommand {
     "check", abstract: "Compare the project's file with the stored secrets.",
     discussion: """
       Prints a line for each secret that \(ProjectFile.name) declares, with its variable: ok, missing, optional (missing, and \
-      need not exist), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
-      service that the file does not name (unused). Never prints a value. Exits with 1 if a secret is missing or has expired.
+      need not exist), conflict (a merge had to choose between two values), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
+      service that the file does not name (unused). Never prints a value. Exits with 1 if a secret is missing, has expired or is in conflict.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -16,7 +16,7 @@ struct CheckCommand: ParsableCommand {
   @OptionGroup var profile: ProfileOption
 
   enum State: String, Encodable {
-    case ok, missing, optional, expired, expiring, twice, unused
+    case ok, missing, optional, conflict, expired, expiring, twice, unused
   }
 
   private struct Entry {
@@ -46,7 +46,7 @@ struct CheckCommand: ParsableCommand {
     guard let project = try global.project() else { throw try ProfileOption.missingProject("check") }
     let entries = try entries(for: project)
     try format.print(entries.map(\.json), or: entries.map { $0.line + "\n" }.joined())
-    let failures = entries.filter { [.missing, .expired].contains($0.state) }
+    let failures = entries.filter { [.missing, .conflict, .expired].contains($0.state) }
     if !failures.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 
@@ -63,12 +63,14 @@ struct CheckCommand: ParsableCommand {
     for service in Set(declared.map(\.identifier.service) + [service]) {
       for item in try backend.items(inService: service) { found[item.identifier] = item.metadata }
     }
+    let conflicts = try (backend as? VaultBackend)?.conflicts(among: declared.map(\.identifier)) ?? []
     let now = Date()
     var entries = declared.map { secret in
       let metadata = found[secret.identifier]
       let state: State =
         switch metadata.map({ Expiry.state(of: $0, now: now) }) {
         case nil: secret.isOptional ? .optional : .missing
+        case _ where conflicts.contains(secret.identifier): .conflict
         case .expired?: .expired
         case .soon?: .expiring
         case .none?: .ok

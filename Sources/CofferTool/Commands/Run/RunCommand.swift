@@ -188,6 +188,7 @@ struct RunCommand: ParsableCommand {
     let together = all || isUnnamed ? try options.serviceName : nil
     let values = try backend.secrets(chosen.map(\.identifier), together: together)
     Expiry.warn(of: values.values.map(\.item))
+    try VaultNotes.noteConflicts(backend, among: Array(values.keys))
     for assignment in chosen {
       guard let value = values[assignment.identifier]?.value else {
         if optional.contains(assignment.variable) { continue }

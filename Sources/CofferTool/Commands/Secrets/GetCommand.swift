@@ -42,8 +42,10 @@ struct GetCommand: ParsableCommand {
 
   private func value(of identifier: SecretIdentifier) throws -> SecretBytes {
     guard let version else {
-      let secret = try global.open().existing(identifier)
+      let backend = try global.open()
+      let secret = try backend.existing(identifier)
       Expiry.warn(of: [secret.item])
+      try VaultNotes.noteConflicts(backend, among: [identifier])
       return secret.value
     }
     guard let secret = try global.openVersioned().secret(identifier, version: version) else {

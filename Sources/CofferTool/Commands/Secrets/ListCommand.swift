@@ -40,12 +40,15 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Print the secrets that were removed and can be restored instead.")
   var removed = false
 
+  @Flag(help: "Print only secrets of which a merge had to choose between two values.")
+  var conflicts = false
+
   @Flag(name: .shortAndLong, help: "Print times and labels as well.")
   var long = false
 
   /// The number of options that leave secrets out.
   private var filterCount: Int {
-    [removed, expired, expiring != nil, unchangedSince != nil].count(where: \.self)
+    [removed, conflicts, expired, expiring != nil, unchangedSince != nil].count(where: \.self)
   }
 
   func run() throws {
@@ -54,7 +57,9 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
     }
     if long && null { throw Failure.exclusive("--long and --null") }
-    if filterCount > 1 { throw Failure.exclusive("--removed, --expired, --expiring and --unchanged-since") }
+    if filterCount > 1 {
+      throw Failure.exclusive("--removed, --conflicts, --expired, --expiring and --unchanged-since")
+    }
     let span = expired ? 0 : expiring.flatMap(TimeText.span)
     if let expiring, span == nil {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
@@ -99,6 +104,10 @@ struct ListCommand: ParsableCommand {
     in backend: any SecretBackend, expiringWithin span: Int?, now: Date
   ) throws -> [SecretItem] {
     var items = try backend.items(inService: global.serviceName).filter { isWanted($0.identifier) }
+    if conflicts {
+      let found = Set(try (backend as? VaultBackend)?.conflicts() ?? [])
+      items.removeAll { !found.contains($0.identifier) }
+    }
     if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
     if let unchangedSince {
       let versioned = backend as? VaultBackend

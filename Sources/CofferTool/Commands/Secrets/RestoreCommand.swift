@@ -38,7 +38,7 @@ struct RestoreCommand: ParsableCommand {
           if Self.isDropped(versions, at: moment) { dropped.append(identifier) }
           wanted = versions.first { $0.date <= moment && $0.kind != .removal }?.number
         } else {
-          wanted = version ?? versions.first { $0.kind == .earlier }?.number
+          wanted = version ?? versions.first { [.earlier, .conflict].contains($0.kind) }?.number
           let isKnown = versions.contains { $0.number == wanted && $0.kind != .removal }
           if !isKnown { throw MissingSecret.failure(identifier, version: version) }
         }

@@ -25,7 +25,7 @@ struct CrashContent: Equatable, CustomStringConvertible {
       secrets[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
     }
     for name in CrashChange.names {
-      let former = try vault.versions(of: identifier(name)).filter { $0.kind == .earlier }
+      let former = try vault.versions(of: identifier(name)).filter { [.earlier, .conflict].contains($0.kind) }
       let values = try former.compactMap {
         try vault.secret(identifier(name), version: $0.number)?.value.array()
       }
@@ -57,7 +57,7 @@ struct CrashContent: Equatable, CustomStringConvertible {
   static let merged = CrashContent(
     secrets: ["name 0": [3], "name 1": [13], "name 2": [21], "name 4": [40], "name 5": [50]],
     earlier: [
-      "name 0": [[2], [1], [0]], "name 1": [[12], [11]], "name 2": [[20]], "name 3": [[30]],
+      "name 0": [[1], [2], [0]], "name 1": [[12], [11]], "name 2": [[20]], "name 3": [[30]],
     ],
     lost: ["name 0": [1]])
 
