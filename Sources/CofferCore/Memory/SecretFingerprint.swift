@@ -2,6 +2,9 @@
 /// guesses cannot be tested.
 package struct SecretFingerprint: Hashable, Sendable {
   fileprivate let hash: [UInt8]
+
+  /// The first 8 bytes in hexadecimal.
+  package var text: String { hash.prefix(8).map(\.hexadecimal).joined().lowercased() }
 }
 
 extension SecretBytes {

@@ -26,6 +26,7 @@ struct SecretCommand: ParsableCommand {
       InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
       MergeCommand.self, HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
     ],
+    "Repository": [GitMergeDriverCommand.self, GitTextconvCommand.self],
     "Credential helper": credentialHelpers,
     "Maintenance": [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self],
   ]

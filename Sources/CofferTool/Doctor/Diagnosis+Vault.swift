@@ -203,12 +203,14 @@ extension Diagnosis {
     if let sentence = GitWorkTree.textSentence(path) {
       add(.bad, "git", sentence, status: .configuration)
     }
+    if !GitWorkTree.missingSettings(for: path).isEmpty {
+      add(.note, "git", "git in this clone cannot merge or compare the vault", "Run secret init --git.")
+    }
     if GitWorkTree.isUnmerged(path) {
       add(
-        .note, "directory",
-        "git has not merged \(path): both sides have changed it, and this is the file of one side",
-        "Keep the file of one side with git checkout --ours or --theirs; if a side removed a key, keep that one. Make "
-          + "the changes of the other side again, and run git add on the vault.")
+        .note, "git", "git lists \(path) as unmerged",
+        "Look at secret list --conflicts. If this is the file of one side: git show :3:PATH | secret merge -; if the other "
+          + "side has another master key, keep the file of the side that removed a key. Then run git add on the vault.")
     }
     let kind = FileSystemKind(of: path) ?? FileSystemKind(of: directory)
     switch kind {

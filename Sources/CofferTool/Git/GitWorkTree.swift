@@ -34,6 +34,72 @@ enum GitWorkTree {
       && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
   }
 
+  /// Whether `git revert` has started this process, directly or through a shell. Whoever pushes a branch cannot choose
+  /// that; and git writes REVERT_HEAD only after a merge has failed.
+  static var isReverting: Bool {
+    var process = getppid()
+    for _ in 0..<2 {
+      guard let command = text("/proc/\(process)/cmdline") else { return false }
+      let words = command.split(separator: "\0").map(String.init)
+      if let program = words.first, Path.name(of: program) == "git" {
+        return subcommand(of: words.dropFirst()) == "revert"
+      }
+      let status = text("/proc/\(process)/stat")?.split(separator: ")").last?.split(separator: " ")
+      guard let status, status.count > 1, let parent = pid_t(status[1]) else { return false }
+      process = parent
+    }
+    return false
+  }
+
+  /// The first word that is no option of git, nor the value of one.
+  private static func subcommand(of words: ArraySlice<String>) -> String? {
+    guard let first = words.first else { return nil }
+    let haveValues: Set = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"]
+    return first.hasPrefix("-") ? subcommand(of: words.dropFirst(haveValues.contains(first) ? 2 : 1)) : first
+  }
+
+  private static func text(_ path: String) -> String? {
+    do {
+      let file = try Descriptor(opening: path, O_RDONLY)
+      defer { withExtendedLifetime(file) {} }
+      return try readToEnd(of: file.number, named: path, limit: 1 << 20)?.string()
+    } catch { return nil }
+  }
+
+  /// The vault in a file that git made for a moment: nothing is recorded of it. Whoever reads the vault in its place
+  /// afterwards compares it.
+  static func temporary(_ path: String, _ prompts: [VaultCredentialSource]) -> VaultBackend {
+    var options = VaultOptions()
+    options.isBackup = true
+    return configuration.vault(at: path, additionalCredentials: prompts, options: options)
+  }
+
+  // MARK: Settings
+
+  /// The settings of a clone by which git merges and compares vaults.
+  private static let settings = [
+    ("merge.coffer.driver", "secret git-merge-driver %O %A %B %P"),
+    ("diff.coffer.textconv", "secret git-textconv"),
+  ]
+
+  /// The commands that make the settings which the clone around the vault does not have. Empty outside of a work tree.
+  static func missingSettings(for path: String) -> [String] {
+    guard configuration.isInWorkTree(path), attributes(of: path) != nil else { return [] }
+    let place = place(of: path)
+    return settings.filter { answer(["config", "--get", $0.0], place, namesFile: false) == nil }
+      .map { "git config \($0.0) \($0.1.quotedForShell)" }
+  }
+
+  /// Makes the settings in the clone around the vault. Throws a failure if git refuses.
+  static func makeSettings(for path: String) throws(Failure) {
+    for (name, value) in settings
+    where !configuration.isInWorkTree(path)
+      || answer(["config", name, value], place(of: path), namesFile: false) == nil
+    {
+      throw Failure(.unavailable, "git could not make its setting \(name) for the vault \(path).")
+    }
+  }
+
   // MARK: Attributes
 
   /// How git treats the vault as a file of a work tree.
@@ -122,7 +188,9 @@ enum GitWorkTree {
   ///
   /// The repository may be hostile, so its settings must not start a program: git runs no monitor and no hook, fetches
   /// no missing objects, and may use no protocol.
-  private static func answer(_ arguments: [String], _ place: (directory: String, rest: String)) -> String? {
+  private static func answer(
+    _ arguments: [String], _ place: (directory: String, rest: String), namesFile: Bool = true
+  ) -> String? {
     var environment: [String: String] = [:]
     environment["PATH"] = Environment.value("PATH")
     (environment["GIT_ALLOW_PROTOCOL"], environment["GIT_NO_LAZY_FETCH"]) = ("none", "1")
@@ -132,7 +200,7 @@ enum GitWorkTree {
         [
           "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",
           "safe.bareRepository=explicit", "-C", place.directory,
-        ] + arguments + ["--", "./" + place.rest],
+        ] + arguments + (namesFile ? ["--", "./" + place.rest] : []),
         named: "git", environment: environment, standardError: .captured, limit: 1 << 16,
         timeout: .seconds(10))
       return git.end == .status(0) ? try git.output.string() : nil

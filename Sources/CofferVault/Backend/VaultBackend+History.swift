@@ -41,6 +41,20 @@ extension VaultBackend {
     }
   }
 
+  /// Returns a keyed hash of each present value, by which two states of the vault can be compared. Only the vault's
+  /// keys can compute it, and equal values of two secrets have different ones. Throws an error of the vault.
+  package func fingerprints() throws(SecretError) -> [SecretIdentifier: String] {
+    try read { vault throws(SecretError) in
+      var found: [SecretIdentifier: String] = [:]
+      try vault.forEachSecret { records throws(SecretError) in
+        guard let newest = records.last, !newest.isRemoval else { return }
+        let (name, key) = (try newest.record.identifier(), SecretBytes(encode(newest.record.id)))
+        found[name] = try vault.value(of: newest, for: name).fingerprint(under: key).text
+      }
+      return found
+    }
+  }
+
   @discardableResult
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }

@@ -28,6 +28,9 @@ struct InitCommand: ParsableCommand {
   @Flag(help: "Let the Secret portal open the vault instead, in a Flatpak. Prints a recovery key.")
   var portal = false
 
+  @Flag(help: "Let git in this clone merge and compare the vault, which may exist.")
+  var git = false
+
   @Flag(help: "Accept a key file that a commit to the git work tree around it may publish.")
   var force = false
 
@@ -50,6 +53,7 @@ struct InitCommand: ParsableCommand {
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
+    if git && FileStatus(of: path)?.isRegular == true { return try prepareGit(for: path) }
     if FileStatus(of: path, followingLink: false) != nil {
       if global.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
@@ -105,7 +109,7 @@ struct InitCommand: ParsableCommand {
         """)
     }
     VaultNotes.noteSharing(path)
-    if let said = GitWorkTree.addAttributes(for: path) { note(said) }
+    if git || isInRepository { try prepareGit(for: path) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
       note(
         """
@@ -118,6 +122,19 @@ struct InitCommand: ParsableCommand {
         """
         It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
         """)
+    }
+  }
+
+  /// Adds the attributes of the vault, and makes the settings of this clone or says which commands do.
+  private func prepareGit(for path: String) throws {
+    if let said = GitWorkTree.addAttributes(for: path) { note(said) }
+    let missing = GitWorkTree.missingSettings(for: path)
+    if git {
+      try GitWorkTree.makeSettings(for: path)
+      inform("git merges and compares the vault in this clone.")
+    } else if !missing.isEmpty {
+      inform("For git to merge and compare the vault, in each clone: secret init --git, or")
+      for line in missing { inform("  \(line)") }
     }
   }
 

@@ -1,0 +1,34 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct GitTextconvCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    "git-textconv", abstract: "Describe a vault in lines that git can compare.",
+    discussion: """
+      secret init --git configures it for a clone, for git diff and git log -p. Prints a line for each key slot, and for each \
+      secret its service, name, time of the last change and a fingerprint of its value, never the value: equal values of one \
+      secret have equal fingerprints, and only the vault's key can compute them. Never prompts.
+      """)
+
+  @Argument(help: "The file of the vault.")
+  var file: String
+
+  func run() throws {
+    let vault = GitWorkTree.temporary(file, [])
+    do throws(SecretError) {
+      for slot in try vault.description().keySlots {
+        try Output.standard.line("key\t\(slot.summary.printable)\t\(slot.recipient.map(\.description) ?? "")")
+      }
+      let prints = try vault.fingerprints()
+      for item in try vault.items(inService: nil).sorted(by: { $0.identifier < $1.identifier }) {
+        let (name, time) = (item.identifier, item.metadata.modified?.ISO8601Format() ?? "-")
+        try Output.standard.line(
+          [name.service, name.account, time, prints[name] ?? ""].map(\.printable).joined(separator: "\t"))
+      }
+    } catch {
+      // git shows no difference at all if this fails.
+      try Output.standard.line("The vault cannot be opened here: \(error.reason)")
+    }
+  }
+}
