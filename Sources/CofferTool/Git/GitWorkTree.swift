@@ -82,9 +82,9 @@ enum GitWorkTree {
     ("diff.coffer.textconv", "secret git-textconv"),
   ]
 
-  /// The commands that make the settings which the clone around the vault does not have. Empty outside of a work tree.
+  /// The commands that make the settings which the clone around the vault does not have, and which its attributes name.
   static func missingSettings(for path: String) -> [String] {
-    guard configuration.isInWorkTree(path), attributes(of: path) != nil else { return [] }
+    guard attributes(of: path) == .right else { return [] }
     let place = place(of: path)
     return settings.filter { answer(["config", "--get", $0.0], place, namesFile: false) == nil }
       .map { "git config \($0.0) \($0.1.quotedForShell)" }

@@ -49,6 +49,9 @@ COMMANDS = [
     Command(
         "merge", ["merge", "other", "--pin", "PIN"],
         setting=[COPY + f"printf {THIRD} | secret set new --vault other && printf {THIRD} | secret set ours"]),
+    Command(
+        "git-merge-driver", ["git-merge-driver", "base", "../home/data/coffer/default.vault", "other", "s.vault"],
+        setting=[COPY + f"cp other base && printf {THIRD} | secret set new --vault other && printf {THIRD} | secret set ours"]),
     Command("trust-advance", ["trust", "--advance", "--pin", "PIN"], setting=[COPY + "true"]),
     Command("key-add", ["key", "add", "--key-file", "K"], new_key="K"),
     Command("key-add-recovery", ["key", "add", "--recovery"]),

@@ -53,6 +53,9 @@ struct InitCommand: ParsableCommand {
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
+    if git && !configuration.isInWorkTree(path) {
+      throw Failure.usage("--git is for a vault in a git work tree, and \(path) is in none.")
+    }
     if git && FileStatus(of: path)?.isRegular == true { return try prepareGit(for: path) }
     if FileStatus(of: path, followingLink: false) != nil {
       if global.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
@@ -109,7 +112,7 @@ struct InitCommand: ParsableCommand {
         """)
     }
     VaultNotes.noteSharing(path)
-    if git || isInRepository { try prepareGit(for: path) }
+    if isInRepository { try prepareGit(for: path) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
       note(
         """

@@ -31,8 +31,8 @@ struct GitMergeDriverCommand: ParsableCommand {
       report = try merge(takingBack: isRevert)
     } catch {
       guard let failure = Failure(error) else { throw error }
-      note("secret: The vault \(path) is not merged, and is the file of your side: \(failure.message)")
-      note(advice(after: error as? SecretError))
+      note("secret: The merge of the vault \(path) has failed: \(failure.message)")
+      for line in advice(after: error as? SecretError) { note(line) }
       throw ExitCode(ExitStatus.noSuchSecret.rawValue)
     }
     let kept = isRevert ? [] : report.takenBack
@@ -62,15 +62,16 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
   }
 
-  private func advice(after error: SecretError?) -> String {
+  private func advice(after error: SecretError?) -> [String] {
     let file = path.quotedForShell
-    return error?.code == .unexpectedKey
-      ? """
-      One side removed a key: keep the file of that side, take single secrets of the other one, and say that it is done:
-        git checkout --theirs -- \(file)     (or --ours)
-        git show :2:\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key NAME…     (or :3:)
-        git add -- \(file)
-      """
-      : "When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)"
+    if error?.code != .unexpectedKey {
+      return ["When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)"]
+    }
+    return [
+      "One side removed a key. Keep the file of that side, take single secrets of the other one, and say that it is done:",
+      "  git checkout --theirs -- \(file)     (or --ours)",
+      "  git show :2:\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key NAME…     (or :3:)",
+      "  git add -- \(file)",
+    ]
   }
 }

@@ -1,0 +1,506 @@
+#!/usr/bin/python3
+"""A vault in repositories of real git: what each git command makes of two sides' changes.
+
+usage: merges_with_git.py SECRET [CASE]...
+
+SECRET is the built tool. Each case makes a repository, changes the vault on two branches, and compares the secrets
+afterwards with the expected ones. The vault always opens in its place, and git's status is the expected one.
+
+Exit status: 0 every case is as expected, 1 one is not, 64 wrong usage.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+CASES = {}
+TIMEOUT = 120  # in seconds; a command that takes longer hangs
+
+
+def case(function):
+    CASES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+class Wrong(Exception):
+    pass
+
+
+class Member:
+    """A home, a clone of the repository, and an identity or a key."""
+
+    def __init__(self, lab, name, identity=False):
+        self.home, self.work = os.path.join(lab.root, name), os.path.join(lab.root, name, "shop")
+        os.makedirs(self.home)
+        self.environment = {
+            "PATH": f"{lab.root}/bin:/usr/bin:/bin", "HOME": self.home, "LC_ALL": "C.UTF-8", "GIT_EDITOR": "true",
+            "COFFER_KEY_FILE": f"{self.home}/identity" if identity else f"{lab.root}/key", "COFFER_VAULT": "s.vault",
+            "COFFER_NO_PROMPT": "1", "GIT_CONFIG_NOSYSTEM": "1",
+        }
+        self.vault, self.number = "s.vault", 0
+        for setting, value in (("user.name", name), ("user.email", f"{name}@example.org"), ("init.defaultBranch", "main")):
+            self.run("git", "config", "--global", setting, value, at=self.home)
+        if identity:
+            made = self.run("secret", "key", "new", "--x25519", "--output", f"{self.home}/identity", at=self.home)
+            self.recipient = made.stdout.split()[-1]
+
+    def run(self, *command, at=None, given="", status=0, **variables):
+        done = subprocess.run(
+            command, cwd=at or self.work, env=self.environment | variables, input=given, capture_output=True, text=True,
+            timeout=TIMEOUT)
+        if status is not None and done.returncode != status:
+            raise Wrong(f"{' '.join(command)}: status {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def git(self, *arguments, **options):
+        return self.run("git", *arguments, **options)
+
+    def secret(self, *arguments, **options):
+        return self.run("secret", *arguments, **options)
+
+    def begin(self, *arguments):
+        """A repository with a vault in its first commit."""
+        self.git("init", "-q", self.work, at=self.home)
+        self.secret("init", "--git", *(arguments or ("--key-file", self.environment["COFFER_KEY_FILE"])))
+        self.commit("first")
+
+    def commit(self, message):
+        self.git("add", "-A")
+        self.git("commit", "-qm", message)
+
+    def set(self, **values):
+        """A commit for each value."""
+        for name, value in values.items():
+            self.secret("set", name, given=value)
+            self.commit(f"set {name} {value}")
+
+    def remove(self, *names):
+        for name in names:
+            self.secret("remove", name)
+            self.commit(f"remove {name}")
+
+    def branch(self, name):
+        self.git("checkout", "-qb", name)
+
+    def values(self):
+        done = self.secret("export", "--all-services", status=None)
+        if done.returncode not in (0, 1):
+            raise Wrong(f"the vault does not open: {done.stderr}")
+        return {one["account"]: one["value"] for one in json.loads(done.stdout or '{"secrets": []}')["secrets"]}
+
+    def expect(self, conflicts=(), **values):
+        if self.values() != values:
+            raise Wrong(f"the secrets are {self.values()}, not {values}")
+        found = self.secret("list", "--conflicts").stdout.split()
+        if found != list(conflicts):
+            raise Wrong(f"in conflict are {found}, not {list(conflicts)}")
+        self.secret("verify")
+
+    def expect_merged(self):
+        status = self.git("status", "--porcelain").stdout
+        if status:
+            raise Wrong(f"git's status is {status!r}")
+
+    def expect_unmerged(self):
+        if not self.git("ls-files", "--unmerged").stdout:
+            raise Wrong("git does not list the vault as unmerged")
+
+
+class Lab:
+    def __init__(self, tool, root):
+        self.root = root
+        os.makedirs(f"{root}/bin")
+        os.symlink(os.path.abspath(tool), f"{root}/bin/secret")
+
+    def member(self, name="ann", identity=False):
+        return Member(self, name, identity)
+
+    def pair(self):
+        """Ann's repository with a vault, and Bob's clone through a bare one."""
+        ann, bob = self.member("ann", True), self.member("bob", True)
+        ann.begin("--recipient", ann.recipient, "--recipient", bob.recipient)
+        ann.git("clone", "-q", "--bare", ann.work, f"{self.root}/bare", at=ann.home)
+        ann.git("remote", "add", "origin", f"{self.root}/bare")
+        ann.git("push", "-qu", "origin", "main")
+        bob.git("clone", "-q", f"{self.root}/bare", bob.work, at=bob.home)
+        bob.secret("trust", "--pin", json.loads(ann.secret("verify", "--json").stdout)["pin"])
+        bob.secret("init", "--git")
+        return ann, bob
+
+
+def branches(lab, ours, theirs, **common):
+    """A repository whose branches `main`, which is checked out, and `side` come from `common`."""
+    ann = lab.member()
+    ann.begin()
+    ann.set(**common)
+    ann.branch("side")
+    theirs(ann)
+    ann.git("checkout", "-q", "main")
+    ours(ann)
+    return ann
+
+
+# What git merges
+
+
+@case
+def merge(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: (one.set(theirs="3"), one.remove("old")), old="1", a="1")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", ours="2", theirs="3")
+    ann.expect_merged()
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", ours="2", theirs="3")
+
+
+@case
+def merge_with_two_values(lab):
+    ann = branches(lab, lambda one: one.set(a="2", b="2"), lambda one: one.set(a="3", c="3"), a="1")
+    ann.git("merge", "-q", "--no-edit", "side", status=1)
+    ann.expect_unmerged()
+    ann.expect(["a"], a="2", b="2", c="3")
+    ann.secret("restore", "a")
+    ann.commit("merged")
+    ann.expect(a="3", b="2", c="3")
+
+
+@case
+def rebase(lab):
+    ann = branches(lab, lambda one: one.set(ours="2", again="2"), lambda one: one.set(theirs="3", more="3"), a="1")
+    ann.git("rebase", "-q", "side")
+    ann.expect(a="1", ours="2", again="2", theirs="3", more="3")
+    ann.expect_merged()
+
+
+@case
+def rebase_that_drops_a_commit(lab):
+    ann = branches(lab, lambda one: one.set(one="2", two="2", three="2"), lambda one: one.set(theirs="3"), a="1")
+    ann.git("rebase", "-qi", "side", GIT_SEQUENCE_EDITOR="sed -i /two/d")
+    ann.expect(a="1", one="2", three="2", theirs="3")
+    ann.expect_merged()
+
+
+@case
+def cherry_pick_one_of_three(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(one="3", two="3", three="3"), a="1")
+    ann.git("cherry-pick", "side~1")
+    ann.expect(a="1", ours="2", two="3")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", ours="2", one="3", two="3", three="3")
+
+
+@case
+def revert_of_a_commit_that_is_not_the_newest(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(a="1", b="1")
+    ann.set(a="2")
+    ann.set(c="1")
+    ann.git("revert", "--no-edit", ":/set a 2")
+    ann.expect(a="1", b="1", c="1")
+    ann.git("revert", "--no-edit", ":/set b")
+    ann.expect(a="1", c="1")
+    ann.git("revert", "--no-edit", ":/Revert .set b")
+    ann.expect(a="1", b="1", c="1")
+    ann.expect_merged()
+
+
+@case
+def merge_of_a_revert(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.git("revert", "--no-edit", ":/set b"), a="1", b="1", c="1")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", c="1", ours="2")
+    ann.expect_merged()
+
+
+@case
+def stash(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(a="1")
+    ann.secret("set", "stashed", given="2")
+    ann.git("stash", "-q")
+    ann.expect(a="1")
+    ann.set(b="3")
+    ann.git("stash", "pop")
+    ann.expect(a="1", b="3", stashed="2")
+
+
+@case
+def squash_and_go_on(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3", a="4"), a="1")
+    ann.git("merge", "-q", "--squash", "side")
+    ann.commit("squashed")
+    ann.expect(a="4", ours="2", theirs="3")
+    ann.git("checkout", "-q", "side")
+    ann.set(later="5", a="6")
+    ann.git("checkout", "-q", "main")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="6", ours="2", theirs="3", later="5")
+
+
+@case
+def a_branch_merged_twice(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3"), a="1")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.remove("theirs")
+    ann.git("checkout", "-q", "side")
+    ann.set(more="4")
+    ann.git("checkout", "-q", "main")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", ours="2", more="4")
+
+
+@case
+def criss_cross(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3"), a="1")
+    ann.git("branch", "old-main")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.git("checkout", "-q", "side")
+    ann.git("merge", "-q", "--no-edit", "old-main")
+    ann.set(b="4")
+    ann.git("checkout", "-q", "main")
+    ann.set(a="5")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="5", b="4", ours="2", theirs="3")
+    ann.expect_merged()
+
+
+@case
+def octopus(lab):
+    ann = branches(lab, lambda one: None, lambda one: one.set(theirs="3"), a="1")
+    ann.branch("third")
+    ann.set(third="4")
+    ann.git("checkout", "-q", "main")
+    ann.set(ours="2")
+    done = ann.git("merge", "-q", "--no-edit", "side", "third", status=None)
+    if done.returncode:  # git's octopus takes no driver's merge of one file: then one branch after the other
+        ann.git("reset", "-q", "--merge")
+        ann.git("merge", "-q", "--no-edit", "side")
+        ann.git("merge", "-q", "--no-edit", "third")
+    ann.expect(a="1", ours="2", theirs="3", third="4")
+
+
+@case
+def merge_with_another_index_and_spaces(lab):
+    ann = lab.member()
+    ann.environment["COFFER_VAULT"] = "a dir/s .vault"
+    ann.git("init", "-q", ann.work, at=ann.home)
+    os.mkdir(f"{ann.work}/a dir")
+    ann.secret("init", "--git", "--key-file", f"{lab.root}/key")
+    ann.commit("first")
+    ann.set(a="1")
+    ann.branch("side")
+    ann.set(theirs="3")
+    ann.git("checkout", "-q", "main")
+    ann.set(ours="2")
+    shutil.copy(f"{ann.work}/.git/index", f"{lab.root}/index")
+    ann.git("merge", "-q", "--no-edit", "side", GIT_INDEX_FILE=f"{lab.root}/index")
+    ann.expect(a="1", ours="2", theirs="3")
+
+
+@case
+def both_sides_add_the_vault(lab):
+    ann = lab.member()
+    ann.git("init", "-q", ann.work, at=ann.home)
+    ann.git("commit", "-q", "--allow-empty", "-m", "first")
+    ann.secret("init", "--git", "--key-file", f"{lab.root}/key")
+    shutil.copy(f"{ann.work}/s.vault", f"{lab.root}/copy")
+    ann.branch("side")
+    ann.set(theirs="3")
+    ann.git("checkout", "-q", "main")
+    shutil.copy(f"{lab.root}/copy", f"{ann.work}/s.vault")
+    ann.secret("init", "--git")
+    ann.set(ours="2")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(ours="2", theirs="3")
+
+
+@case
+def difference(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(a="first-value")
+    ann.set(a="second-value")
+    shown = ann.git("diff", "HEAD~1").stdout
+    changed = [line for line in shown.splitlines() if line.startswith(("-secret", "+secret"))]
+    if len(changed) != 2 or "value" in shown or changed[0][1:] == changed[1][1:]:
+        raise Wrong(f"git diff shows {shown}")
+    shown = ann.git("log", "-p", COFFER_KEY_FILE="", XDG_CONFIG_HOME=lab.root).stdout
+    if "cannot be opened here" not in shown or "a\t" in shown:
+        raise Wrong(f"git log without a key shows {shown}")
+
+
+# What is refused, or asked
+
+
+@case
+def an_older_file_on_our_commit(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(rotated="old", removed="1")
+    shutil.copy(f"{ann.work}/s.vault", f"{lab.root}/old")
+    ann.set(rotated="new", added="2")
+    ann.remove("removed")
+    ann.branch("side")
+    shutil.copy(f"{lab.root}/old", f"{ann.work}/s.vault")
+    ann.commit("a revert of everything since")
+    ann.git("checkout", "-q", "main")
+    ann.set(ours="3")
+    done = ann.git("merge", "--no-edit", "side", status=1)
+    for name in ("rotated", "removed", "added"):
+        if name not in done.stderr:
+            raise Wrong(f"git does not say that {name} is taken back: {done.stderr}")
+    ann.expect_unmerged()
+    ann.expect(rotated="new", added="2", ours="3")
+
+
+@case
+def a_driver_without_a_key(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3"), a="1")
+    done = ann.git("merge", "-q", "--no-edit", "side", status=1, COFFER_KEY_FILE="", XDG_CONFIG_HOME=lab.root)
+    if "git show :3:s.vault | secret merge -" not in done.stderr:
+        raise Wrong(f"the message does not say what to do: {done.stderr}")
+    ann.expect_unmerged()
+    ann.expect(a="1", ours="2")
+    other = ann.git("rev-parse", ":3:s.vault").stdout.strip()
+    if other != ann.git("rev-parse", "side:s.vault").stdout.strip():
+        raise Wrong("the other side is not in git")
+    line = "git show :3:s.vault > ../3; secret merge ../3 --pin $(secret verify --vault ../3 --json | sed -n 's/.*\"pin\" : \"\\(.*\\)\",/\\1/p')"
+    ann.run("sh", "-c", line)
+    ann.commit("merged")
+    ann.expect(a="1", ours="2", theirs="3")
+
+
+def failing(lab, driver, statuses):
+    """A merge whose driver fails."""
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3"), a="1")
+    ann.git("config", "merge.coffer.driver", driver)
+    done = ann.git("merge", "-q", "--no-edit", "side", status=None)
+    if done.returncode not in statuses:
+        raise Wrong(f"git merge: status {done.returncode}: {done.stderr}")
+    ann.expect(a="1", ours="2")
+    ann.git("config", "merge.coffer.driver", "secret git-merge-driver %O %A %B %P")
+    ann.git("merge", "--abort", status=None)
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(a="1", ours="2", theirs="3")
+
+
+@case
+def a_driver_on_a_full_disk(lab):
+    failing(lab, "trap '' XFSZ; ulimit -f 1; exec secret git-merge-driver %O %A %B %P", (1,))
+
+
+@case
+def a_driver_that_is_killed(lab):
+    failing(lab, "strace -o /dev/null -e inject=fsync:signal=KILL secret git-merge-driver %O %A %B %P", (1, 2, 128))
+
+
+@case
+def two_people(lab):
+    ann, bob = lab.pair()
+    ann.set(a="1")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    bob.expect(a="1")
+    ann.set(ours="2")
+    bob.set(theirs="3")
+    ann.git("push", "-q")
+    bob.git("pull", "-q", "--no-rebase", "--no-edit")
+    bob.expect(a="1", ours="2", theirs="3")
+    bob.git("push", "-q")
+    ann.set(late="4")
+    ann.git("pull", "-q", "--rebase")
+    ann.expect(a="1", ours="2", theirs="3", late="4")
+    ann.git("push", "-q")
+
+
+@case
+def a_side_that_removed_a_member(lab):
+    ann, bob = lab.pair()
+    ann.set(a="1")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    slots = json.loads(ann.secret("key", "list", "--json").stdout)
+    carl = lab.member("carl", True)
+    ann.secret("key", "add", "--recipient", carl.recipient, "--label", "carl")
+    ann.commit("carl")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    slot = next(one["id"] for one in json.loads(ann.secret("key", "list", "--json").stdout) if one["label"] == "carl")
+    ann.secret("key", "remove", slot)
+    ann.commit("without carl")
+    ann.git("push", "-q")
+    bob.set(theirs="3")
+    done = bob.git("pull", "--no-rebase", "--no-edit", status=1)
+    if "git checkout --theirs" not in done.stderr or "--former-key" not in done.stderr:
+        raise Wrong(f"the message has no commands: {done.stderr}")
+    bob.expect_unmerged()
+    bob.expect(a="1", theirs="3")
+    bob.git("checkout", "--theirs", "--", "s.vault")
+    bob.run("sh", "-c", "git show :2:s.vault > ../OTHER; secret copy --from vault:../OTHER --to vault:s.vault --former-key theirs")
+    bob.git("add", "--", "s.vault")
+    bob.commit("merged")
+    bob.expect(a="1", theirs="3")
+    if len(json.loads(bob.secret("key", "list", "--json").stdout)) != len(slots):
+        raise Wrong("the removed member is there")
+
+
+@case
+def fast_forward_to_a_vault_of_somebody_who_left(lab):
+    ann, bob = lab.pair()
+    ann.set(a="1")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    slot = next(one["id"] for one in json.loads(ann.secret("key", "list", "--json").stdout) if bob.recipient.startswith(one["recipient"][:20]))
+    ann.secret("key", "remove", slot)
+    ann.commit("without bob")
+    # Bob writes his vault, which he can still open, behind the commit that removed him.
+    bob.secret("set", "a", given="evil")
+    ann.branch("bobs")
+    shutil.copy(f"{bob.work}/s.vault", f"{ann.work}/s.vault")
+    ann.commit("looks harmless")
+    ann.git("checkout", "-q", "main")
+    ann.git("merge", "-q", "--ff-only", "bobs")
+    if ann.secret("get", "a", status=None).returncode != 65:
+        raise Wrong("the vault of a removed member is accepted")
+    ann.git("reset", "-q", "--hard", "HEAD~1")
+    ann.expect(a="1")
+
+
+@case
+def a_forced_push(lab):
+    ann, bob = lab.pair()
+    ann.set(a="1", b="1")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    bob.set(theirs="3")
+    ann.git("reset", "-q", "--hard", "HEAD~1")
+    ann.set(c="1")
+    ann.git("push", "-qf")
+    bob.git("pull", "-q", "--no-rebase", "--no-edit", status=None)
+    bob.expect(a="1", b="1", c="1", theirs="3")
+
+
+def main(arguments):
+    if not arguments or not os.access(arguments[0], os.X_OK) or not set(arguments[1:]) <= set(CASES):
+        print(__doc__ + "\nCases:\n  " + "\n  ".join(CASES), file=sys.stderr)
+        return 64
+    wrong = 0
+    for name in arguments[1:] or CASES:
+        with tempfile.TemporaryDirectory(prefix="coffer-git-") as root:
+            try:
+                CASES[name](Lab(arguments[0], root))
+                print(f"ok: {name}", flush=True)
+            except Wrong as error:
+                wrong += 1
+                print(f"FAILED: {name}: {error}", flush=True)
+    print(f"{len(arguments[1:] or CASES)} cases: {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
