@@ -485,6 +485,65 @@ def a_forced_push(lab):
     bob.expect(a="1", b="1", c="1", theirs="3")
 
 
+# The recipe, literally
+
+
+def blocks(title):
+    """The commands below a title of the recipe for teams, one text for each block."""
+    recipe = os.path.join(os.path.dirname(__file__), "../../../Documentation/Recipes/team.md")
+    with open(recipe, encoding="utf-8") as file:
+        section = file.read().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return [block.split("```")[0] for block in section.split("```sh\n")[1:]]
+
+
+@case
+def the_recipe_for_two_people(lab):
+    ann, bob = lab.member("ann", True), lab.member("bob", True)
+    for one in (ann, bob):
+        del one.environment["COFFER_VAULT"]
+
+    def follow(one, block, given="", status=0, **names):
+        for name, value in names.items():
+            block = block.replace(name, value)
+        return one.run("sh", "-ec", block, given=given, status=status)
+
+    ann.git("init", "-q", ann.work, at=ann.home)
+    follow(ann, blocks("Make the vault")[0], "1", ANN=ann.recipient, BOB=bob.recipient)
+    pin = json.loads(ann.secret("verify", "--json").stdout)["pin"]
+    ann.git("clone", "-q", "--bare", ann.work, f"{lab.root}/bare", at=ann.home)
+    ann.git("remote", "add", "origin", f"{lab.root}/bare")
+    ann.git("fetch", "-q")
+    ann.git("branch", "-qu", "origin/main")
+    bob.git("clone", "-q", f"{lab.root}/bare", bob.work, at=bob.home)
+    bob.secret("trust", "--pin", pin)
+    once, change, choose, other_key = blocks("Two people, one vault")
+    follow(ann, once)
+    follow(bob, once)
+    follow(ann, change, "ann's", **{"api-key": "anns-key"})
+    follow(bob, change, "bob's")
+    bob.expect(**{"db-url": "1", "anns-key": "ann's", "api-key": "bob's"})
+
+    ann.git("pull", "-q", "--no-rebase")
+    for one, value in ((ann, "2"), (bob, "3")):
+        one.set(**{"db-url": value})
+    ann.git("push", "-q")
+    bob.git("pull", "-q", "--no-rebase", "--no-edit", status=1)
+    bob.expect(["db-url"], **{"db-url": "3", "anns-key": "ann's", "api-key": "bob's"})
+    follow(bob, choose)
+    bob.expect(**{"db-url": "2", "anns-key": "ann's", "api-key": "bob's"})
+    bob.git("push", "-q")
+
+    ann.git("pull", "-q", "--no-rebase")
+    ann.secret("rekey")
+    ann.commit("another master key")
+    ann.git("push", "-q")
+    bob.set(**{"db-url": "4"})
+    bob.git("pull", "-q", "--no-rebase", "--no-edit", status=1)
+    follow(bob, other_key)
+    bob.expect(**{"db-url": "4", "anns-key": "ann's", "api-key": "bob's"})
+    bob.git("push", "-q")
+
+
 def main(arguments):
     if not arguments or not os.access(arguments[0], os.X_OK) or not set(arguments[1:]) <= set(CASES):
         print(__doc__ + "\nCases:\n  " + "\n  ".join(CASES), file=sys.stderr)

@@ -70,7 +70,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     return [
       "One side removed a key. Keep the file of that side, take single secrets of the other one, and say that it is done:",
       "  git checkout --theirs -- \(file)     (or --ours)",
-      "  git show :2:\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key NAME…     (or :3:)",
+      "  git show :2:\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key --overwrite NAME…     (or :3:)",
       "  git add -- \(file)",
     ]
   }
