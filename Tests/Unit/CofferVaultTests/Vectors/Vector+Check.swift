@@ -85,7 +85,7 @@ extension Vector {
     let names = try backend.items(inService: nil).map(\.identifier) + removed.map(\.identifier)
     for name in names.sorted() {
       let versions = try backend.versions(of: name)
-      for (newer, version) in zip(versions, versions.dropFirst()) where version.kind == .earlier {
+      for (newer, version) in zip(versions, versions.dropFirst()) where [.earlier, .conflict].contains(version.kind) {
         guard let expected = expectedVersions.popFirst(),
           name == (try SecretIdentifier(service: expected.service, account: expected.account)),
           version.number == expected.sequence, version.date == Timestamp.date(expected.stored),
