@@ -116,7 +116,7 @@ struct VaultOperations {
       let versions = history ?? []
       if versions.isEmpty { continue }
       reading.versions[name] = versions
-      for version in versions where version.kind == .earlier {
+      for version in versions where [.earlier, .conflict].contains(version.kind) {
         let value = attempt { () throws(SecretError) in
           bytes(try vault.secret(name, version: version.number)?.value)
         }
