@@ -70,8 +70,9 @@ struct VaultMerge {
       return secrets.append(mine)
     }
     let before = (mine.first ?? others.first).flatMap { ancestors[$0.record.id] } ?? []
-    let ours = try compared(mine, with: others, shown.theirs, [])
-    let theirs = try compared(others, with: mine, shown.ours, before)
+    let (ours, theirs) = (mine.remembered, others.remembered)
+    try compare(ours, with: theirs, shown.theirs, [])
+    try compare(theirs, with: ours, shown.ours, before)
     if theirs.contains(where: \.isLeftOut) { report.leavesOut = true }
     // Rule 8, otherwise rules 1 to 3. Rule 4.
     var all = try takenBack(ours, theirs, before)
@@ -84,13 +85,12 @@ struct VaultMerge {
     let former = try [ours.last, theirs.last].map { last throws(SecretError) in
       try last.flatMap { one throws(SecretError) in try one.isSame(as: newest) ? one : nil }
     }
-    for index in found.indices {
-      let one = found[index]
+    for one in found {
       let wasLost = former.contains { $0.map { $0.vault === one.vault && one.lost(to: $0) } ?? false }
       if one.isNew { lastSequence += 1 }
       if !one.isNew, !one.isUnmarked, !wasLost { continue }
       let origin = one.record.origin ?? (one.isNew ? state(of: one) : nil)
-      found[index].record = try one.record.merged(
+      one.record = try one.record.merged(
         one.isNew ? lastSequence : one.record.sequence,
         conflict: one.loses || wasLost ? number : one.record.conflict,
         keepsNothing: one.keepsNothing && !one.isUnmarked, origin: one.isStored ? nil : origin,
@@ -99,19 +99,16 @@ struct VaultMerge {
     secrets.append(found)
   }
 
-  /// Returns the records that count, with what the other file makes of them.
-  private func compared(
+  /// Finds what the other file makes of `records`.
+  private func compare(
     _ records: [MergedRecord], with others: [MergedRecord], _ shown: Set<Checkpoint>, _ before: [MergedRecord]
-  ) throws(SecretError) -> [MergedRecord] {
-    let (records, others) = (records.remembered, others.remembered)
-    return try records.map { one throws(SecretError) in
-      var one = one
+  ) throws(SecretError) {
+    for one in records {
       one.isNew = one.record.sequence > agreed
       one.isShared = try one.isAmong(others)
       let isKnown = one.isShared || one.record.sequence <= parted.sequence
       one.isKnown = isKnown || one.record.origin.map(shown.contains) ?? false
       one.isLeftOut = one.isKnown ? false : try one.isAmong(before)
-      return one
     }
   }
 
@@ -120,26 +117,27 @@ struct VaultMerge {
     _ ours: [MergedRecord], _ theirs: [MergedRecord], _ before: [MergedRecord]
   ) throws(SecretError) -> [MergedRecord]? {
     let present = theirs.last.flatMap { $0.isRemoval ? nil : $0 }
-    guard var newest = ours.last, theirs.last?.isNews != true, !newest.isRemoval || present != nil,
+    guard let newest = ours.last, theirs.last?.isNews != true, !newest.isRemoval || present != nil,
       !newest.isShared, try newest.isKnown ? true : newest.isAmong(before)
     else { return nil }
     let name = try newest.record.identifier()
     report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
-    if takesBack {
+    if !takesBack {
+      if newest.isKnown { (newest.isNew, newest.isStored) = (true, true) }
+      return ours
+    }
+    let record =
       if let present {
-        newest = present
-        newest.record = try present.record.merged(
+        try present.record.merged(
           0, conflict: nil, keepsNothing: present.keepsNothing, origin: nil, time: nil)
       } else {
-        newest.record = try Record(
+        try Record(
           removing: name, id: newest.record.id, sequence: 0, time: Timestamp.date(time),
           keepsNothing: theirs.isEmpty && newest.isKnown)
       }
-    } else if !newest.isKnown {
-      return ours
-    }
-    (newest.isNew, newest.isStored) = (true, true)
-    return (takesBack ? ours : ours.dropLast()) + [newest]
+    let added = MergedRecord((present ?? newest).entry, in: (present ?? newest).vault)
+    (added.record, added.isNew, added.isStored) = (record, true, true)
+    return ours + [added]
   }
 
   /// What is kept of both, the newest record of the winner last.
@@ -157,17 +155,16 @@ struct VaultMerge {
     }
     let (winner, loser) = theirsWins ? (theirs, ours) : (ours, theirs)
     let (kept, news) = (winner.filter(\.isKept), loser.filter(\.isNews))
-    guard let last = kept.last, var lost = news.last else { return kept + news.markedNew }
-    if let newest = loser.last, newest.isNews, winner.last?.isNews == true, !newest.isRemoval, !last.isRemoval {
+    for one in news { one.isNew = true }
+    guard let last = kept.last, let lost = news.last else { return kept + news }
+    if lost === loser.last, winner.last?.isNews == true, !lost.isRemoval, !last.isRemoval {
       lost.loses = true
       report.conflicts.append(try last.record.identifier())
     }
-    let result = kept.dropLast() + (news.dropLast() + [lost, last]).markedNew
-    return result.map { one in
-      var one = one
-      one.isUnmarked = true
-      return one
-    }
+    last.isNew = true
+    let result = kept.dropLast() + news + [last]
+    for one in result { one.isUnmarked = true }
+    return result
   }
 
   /// The lowest state of the file of `one` that has its change.
@@ -293,7 +290,7 @@ public struct MergeReport: Sendable {
 }
 
 /// A record of a merge, and the entry of a file that has its value.
-struct MergedRecord {
+final class MergedRecord {
   var record: Record
   let entry: BlockEntry
   let vault: VaultSnapshot
@@ -352,14 +349,6 @@ extension MergedRecord: HistoryRecord {
 extension [MergedRecord] {
   /// From the last record on that keeps nothing.
   fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
-
-  fileprivate var markedNew: [MergedRecord] {
-    map { one in
-      var one = one
-      one.isNew = true
-      return one
-    }
-  }
 }
 
 extension VaultSnapshot {

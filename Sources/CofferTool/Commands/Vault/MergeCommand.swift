@@ -59,21 +59,19 @@ struct MergeCommand: ParsableCommand {
   }
 
   private func show(_ found: MergeReport) throws {
-    for change in found.changes.sorted(by: { $0.identifier < $1.identifier }) {
-      try line(change.metadata == nil ? "removed" : "stored", change)
+    var lines = found.changes.sorted { $0.identifier < $1.identifier }.map {
+      Self.line($0.metadata == nil ? "removed" : "stored", $0)
     }
-    for identifier in found.conflicts.sorted() {
-      try Output.standard.line("conflict\t\(identifier.text)")
+    lines += found.conflicts.sorted().map { "conflict\t\($0.text)\n" }
+    if !found.takenBack.isEmpty { lines.append("The copy takes back, without a change that says so:\n") }
+    lines += found.takenBack.sorted { $0.identifier < $1.identifier }.map {
+      Self.line($0.metadata == nil ? "gone" : "earlier value", $0)
     }
-    if found.takenBack.isEmpty { return }
-    try Output.standard.line("The copy takes back, without a change that says so:")
-    for change in found.takenBack.sorted(by: { $0.identifier < $1.identifier }) {
-      try line(change.metadata == nil ? "gone" : "earlier value", change)
-    }
+    try Output.standard.write(lines.joined())
   }
 
-  private func line(_ event: String, _ change: MergeReport.Change) throws {
-    try Output.standard.line("\(event)\t\(change.identifier.text)\t\(change.date.formatted(.iso8601))")
+  private static func line(_ event: String, _ change: MergeReport.Change) -> String {
+    "\(event)\t\(change.identifier.text)\t\(change.date.ISO8601Format())\n"
   }
 
   /// Asks whether the copy is to be merged, unless its pin was compared.
