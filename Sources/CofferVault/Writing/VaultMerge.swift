@@ -41,35 +41,24 @@ struct VaultMerge {
     agreed = common.filter { $0 < first ?? .max }.max() ?? 0
     lastSequence = max(ours.state.sequence, theirs.state.sequence)
 
-    let (others, before) = (try theirs.mergedRecords(), try ancestor?.mergedRecords() ?? [])
-    var ancestors: [Bytes16: [MergedRecord]] = [:]
-    for records in before { ancestors[records[0].record.id] = records }
-    var next = 0
-    for mine in try ours.mergedRecords() {
-      let id = mine[0].record.id
-      while next < others.count, others[next][0].record.id < id {
-        try merge([], others[next], ancestors)
-        next += 1
-      }
-      let isBoth = next < others.count && others[next][0].record.id == id
-      try merge(mine, isBoth ? others[next] : [], ancestors)
-      if isBoth { next += 1 }
+    let (mine, others) = (try ours.mergedRecords(), try theirs.mergedRecords())
+    let before = try ancestor?.mergedRecords() ?? [:]
+    for id in Set(mine.keys).union(others.keys).sorted() {
+      try merge(mine[id] ?? [], others[id] ?? [], before[id] ?? [])
     }
-    for records in others[next...] { try merge([], records, ancestors) }
   }
 
   // MARK: One secret
 
-  /// Adds the merge of the records of one secret.
+  /// Adds the merge of the records of one secret, which are `before` in the ancestor.
   private mutating func merge(
-    _ mine: [MergedRecord], _ others: [MergedRecord], _ ancestors: [Bytes16: [MergedRecord]]
+    _ mine: [MergedRecord], _ others: [MergedRecord], _ before: [MergedRecord]
   ) throws(SecretError) {
     if let last = mine.last, last.record.sequence <= agreed,
       mine.elementsEqual(others, by: { $0.record.hasBytes(of: $1.record) })
     {
       return secrets.append(mine)
     }
-    let before = (mine.first ?? others.first).flatMap { ancestors[$0.record.id] } ?? []
     let (ours, theirs) = (mine.remembered, others.remembered)
     try compare(ours, with: theirs, shown.theirs, [])
     try compare(theirs, with: ours, shown.ours, before)
@@ -352,10 +341,10 @@ extension [MergedRecord] {
 }
 
 extension VaultSnapshot {
-  /// The records of each secret, in the order of the lookup ids.
-  fileprivate func mergedRecords() throws(SecretError) -> [[MergedRecord]] {
-    var all: [[MergedRecord]] = []
-    try forEachSecret { records in all.append(records.map { MergedRecord($0, in: self) }) }
+  /// The records of each secret, by the lookup id.
+  fileprivate func mergedRecords() throws(SecretError) -> [Bytes16: [MergedRecord]] {
+    var all: [Bytes16: [MergedRecord]] = [:]
+    try forEachSecret { records in all[records[0].record.id] = records.map { MergedRecord($0, in: self) } }
     return all
   }
 }
