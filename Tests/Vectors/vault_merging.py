@@ -1,6 +1,7 @@
 """How two copies of a vault become one: VaultMerging.md."""
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import vault_changes as c
@@ -60,7 +61,7 @@ def merged(ours, theirs, ancestor=None, time=0, take_back=False):
     sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
         sides = [Side(vault.entries.get(key, []), one) for vault, one in zip((ours, theirs), states)]
-        before = {change_of(one) for one in ancestor.entries.get(key, [])} if ancestor else set()
+        before = {one.change for one in Side(ancestor.entries.get(key, []), []).entries} if ancestor else set()
         sides[0].compare(sides[1], parted, agreed)
         sides[1].compare(sides[0], parted, agreed, before)
         found, is_taken_back = merged_secret(*sides, before, time, take_back)
@@ -94,7 +95,10 @@ class Side:
 
     def __init__(self, entries, states):
         self.states = states
-        self.entries = [One(entry, self) for entry in h.remembered(entries)]
+        self.entries, counts = [], Counter()
+        for entry in h.remembered(entries):
+            self.entries.append(One(entry, self, counts[change_of(entry)]))
+            counts[change_of(entry)] += 1
         self.newest = self.entries[-1] if self.entries else None
 
     def compare(self, other, parted, agreed, before=()):
@@ -133,8 +137,8 @@ class Side:
 class One:
     """An entry of a side, or one that the merge adds."""
 
-    def __init__(self, entry, side=None):
-        self.entry, self.record, self.side, self.change = entry, entry.record, side, change_of(entry)
+    def __init__(self, entry, side=None, number=0):
+        self.entry, self.record, self.side, self.change = entry, entry.record, side, (change_of(entry), number)
         self.is_new, self.is_unmarked, self.loses, self.stored = True, False, False, None
         self.is_known = self.is_of_ancestor = False
 

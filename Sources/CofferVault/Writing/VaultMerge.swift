@@ -59,7 +59,7 @@ struct VaultMerge {
     {
       return secrets.append(mine)
     }
-    let (ours, theirs) = (mine.remembered, others.remembered)
+    let (ours, theirs, before) = (try mine.remembered(), try others.remembered(), try before.remembered())
     try compare(ours, with: theirs, shown.theirs, [])
     try compare(theirs, with: ours, shown.ours, before)
     if theirs.contains(where: \.isLeftOut) { report.leavesOut = true }
@@ -284,6 +284,8 @@ final class MergedRecord {
   let entry: BlockEntry
   let vault: VaultSnapshot
 
+  /// The number of records before it that seem to be the same change: then the clock stood still.
+  var occurrence = 0
   /// Whether the other file has the same change.
   var isShared = false
   /// Whether the other file has or had it.
@@ -308,12 +310,12 @@ final class MergedRecord {
 
   /// Whether both are the same change, with the same value.
   func isSame(as other: MergedRecord) throws(SecretError) -> Bool {
-    guard try record.isLike(other.record) else { return false }
+    guard occurrence == other.occurrence, try record.isLike(other.record) else { return false }
     if isRemoval || record.valueTag == other.record.valueTag { return true }
     return try value().isEqual(to: other.value())
   }
 
-  func isAmong(_ others: [MergedRecord]) throws(SecretError) -> Bool {
+  func isAmong(_ others: some Sequence<MergedRecord>) throws(SecretError) -> Bool {
     for other in others { if try isSame(as: other) { return true } }
     return false
   }
@@ -336,8 +338,14 @@ extension MergedRecord: HistoryRecord {
 }
 
 extension [MergedRecord] {
-  /// From the last record on that keeps nothing.
-  fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
+  /// From the last record on that keeps nothing, with their ``MergedRecord/occurrence``.
+  fileprivate func remembered() throws(SecretError) -> [MergedRecord] {
+    let records = Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...])
+    for (index, one) in records.enumerated() {
+      while try one.isAmong(records[..<index]) { one.occurrence += 1 }
+    }
+    return records
+  }
 }
 
 extension VaultSnapshot {

@@ -164,6 +164,25 @@ import Testing
     #expect(try vault.versions(of: identifier("name")).isEmpty)
   }
 
+  @Test func changesOfOneMomentAreToldApart() throws {
+    var environment = VaultEnvironment()
+    environment.now = { Date(timeIntervalSince1970: 1_000_000) }
+    func open(_ path: String) -> VaultBackend {
+      VaultBackend(
+        path: path, credentials: [FixedCredential.key], options: VaultOptions(), environment: environment)
+    }
+    for _ in 0..<2 {
+      try open(vault.path).set("name", Array("1".utf8))
+      try open(vault.path).remove(identifier("name"))
+    }
+    try open(vault.path).set("name", Array("1".utf8))
+    _ = try branch(copy)
+    try open(copy).remove(identifier("name"))
+    try open(vault.path).set("ours", Array("2".utf8))
+    try open(vault.path).merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["ours": "2"])
+  }
+
   // MARK: What is refused
 
   @Test func aMergeOfAnotherStateThanThePreviewedOneIsRefused() throws {
