@@ -1,7 +1,6 @@
 """How two copies of a vault become one: VaultMerging.md."""
 
 from bisect import bisect_left
-from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import vault_changes as c
@@ -61,10 +60,12 @@ def merged(ours, theirs, ancestor=None, time=0, take_back=False):
     sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
         sides = [Side(vault.entries.get(key, []), one) for vault, one in zip((ours, theirs), states)]
-        before = {one.change for one in Side(ancestor.entries.get(key, []), []).entries} if ancestor else set()
-        sides[0].compare(sides[1], parted, agreed)
-        sides[1].compare(sides[0], parted, agreed, before)
-        found, is_taken_back = merged_secret(*sides, before, time, take_back)
+        before = Side(ancestor.entries.get(key, []) if ancestor else [], [])
+        for side, other in zip(sides, reversed(sides)):
+            side.compare(other, before, parted, agreed)
+        for one in sides[1].entries:
+            one.is_left_out = one.is_of_ancestor and not one.is_known
+        found, is_taken_back = merged_secret(*sides, time, take_back)
         sequence, found = numbered(found, sequence)
         report.left_out |= any(one.is_left_out for one in sides[1].entries)
         if is_taken_back:
@@ -95,18 +96,16 @@ class Side:
 
     def __init__(self, entries, states):
         self.states = states
-        self.entries, counts = [], Counter()
-        for entry in h.remembered(entries):
-            self.entries.append(One(entry, self, counts[change_of(entry)]))
-            counts[change_of(entry)] += 1
+        self.entries = [One(entry, self) for entry in h.remembered(entries)]
         self.newest = self.entries[-1] if self.entries else None
 
-    def compare(self, other, parted, agreed, before=()):
+    def compare(self, other, before, parted, agreed):
         """Finds which of the entries the other file has or knows, and which are changes of the ancestor, `before`."""
-        changes, states = {one.change for one in other.entries}, set(other.states)
+        twins, of_ancestor = (twins_of(self.entries, side.entries) for side in (other, before))
+        states = set(other.states)
         for one in self.entries:
             sequence = one.record.sequence
-            one.is_shared, one.is_of_ancestor = one.change in changes, one.change in before
+            one.twin, one.is_of_ancestor = twins.get(id(one)), id(one) in of_ancestor
             one.is_known = one.is_shared or sequence <= parted or one.record.field(p.ORIGIN) in states
             one.is_new = sequence > agreed
 
@@ -134,28 +133,46 @@ class Side:
         return self.has_news, bool(self.news), record.is_put, record.time, record.sequence, record.value_tag
 
 
+def twins_of(entries, others):
+    """The one among `others` that is the same change, by the id of each entry that has one."""
+    found, free = {}, list(others)
+    for is_exact in (True, False):
+        for one in entries:
+            alike = lambda other, one=one: other.change == one.change
+            exact = lambda other, one=one: not is_exact or other.record.sequence == one.record.sequence
+            twin = next((other for other in free if alike(other) and exact(other)), None)
+            if twin and id(one) not in found:
+                found[id(one)] = twin
+                free.remove(twin)
+    return found
+
+
 class One:
     """An entry of a side, or one that the merge adds."""
 
-    def __init__(self, entry, side=None, number=0):
-        self.entry, self.record, self.side, self.change = entry, entry.record, side, (change_of(entry), number)
+    def __init__(self, entry, side=None):
+        self.entry, self.record, self.side, self.change = entry, entry.record, side, change_of(entry)
+        self.twin, self.is_left_out = None, False
         self.is_new, self.is_unmarked, self.loses, self.stored = True, False, False, None
         self.is_known = self.is_of_ancestor = False
 
     @property
-    def is_left_out(self):
-        return self.is_of_ancestor and not self.is_known
+    def is_shared(self):
+        return self.twin is not None
 
     @property
     def is_news(self):
-        return not self.is_known and not self.is_of_ancestor
+        return not self.is_known and not self.is_left_out
+
+    def is_same(self, other):
+        return other is not None and (other is self or other is self.twin)
 
 
-def merged_secret(ours, theirs, before, time, take_back):
+def merged_secret(ours, theirs, time, take_back):
     """The merge of one secret, and whether theirs takes it back. The ancestor hides no change of ours."""
     mine = ours.newest
     is_taken_back = (
-        mine is not None and not mine.is_shared and (mine.is_known or mine.change in before) and not theirs.has_news
+        mine is not None and not mine.is_shared and (mine.is_known or mine.is_of_ancestor) and not theirs.has_news
         and (mine.record.is_put or theirs.present is not None)
     )  # fmt: skip
     if is_taken_back:
@@ -165,7 +182,7 @@ def merged_secret(ours, theirs, before, time, take_back):
         elif mine.is_known:
             mine.stored, mine.is_new = time, True
     else:
-        is_one = mine and theirs.newest and mine.change == theirs.newest.change
+        is_one = mine is not None and mine.is_same(theirs.newest)
         winner, loser = (theirs, ours) if theirs.rank > ours.rank and not is_one else (ours, theirs)
         kept, given = winner.kept, loser.news
         found = [*kept[:-1], *given, *kept[-1:]]
@@ -180,7 +197,7 @@ def merged_secret(ours, theirs, before, time, take_back):
     found = [one for before, one in zip([None, *found], found) if one.record.is_put or before and before.record.is_put]
     for one in found:
         newest = one.side.newest if one.side else None
-        if newest and newest.change == found[-1].change and h.is_in_conflict(one.entry, newest.entry):
+        if newest and newest.is_same(found[-1]) and h.is_in_conflict(one.entry, newest.entry):
             one.loses = True
     return found, is_taken_back
 

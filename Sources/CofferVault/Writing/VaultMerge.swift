@@ -59,23 +59,27 @@ struct VaultMerge {
     {
       return secrets.append(mine)
     }
-    let (ours, theirs, before) = (try mine.remembered(), try others.remembered(), try before.remembered())
-    try compare(ours, with: theirs, shown.theirs, [])
-    try compare(theirs, with: ours, shown.ours, before)
+    let (ours, theirs) = (mine.remembered, others.remembered)
+    for (one, other) in try ours.twins(in: theirs) { (one.twin, other.twin) = (other, one) }
+    defer { for one in ours + theirs { one.twin = nil } }
+    for records in [ours, theirs] {
+      for (one, _) in try records.twins(in: before.remembered) { one.isOfAncestor = true }
+    }
+    compare(ours, shown.theirs)
+    compare(theirs, shown.ours)
+    for one in theirs { one.isLeftOut = one.isOfAncestor && !one.isKnown }
     if theirs.contains(where: \.isLeftOut) { report.leavesOut = true }
     // Rule 8, otherwise rules 1 to 3. Rule 4.
-    var all = try takenBack(ours, theirs, before)
+    var all = try takenBack(ours, theirs)
     if all == nil { all = try joined(ours, theirs) }
     var found: [MergedRecord] = []
     for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
     guard let newest = found.last else { return }
     // Rules 5 to 7.
     let number = newest.isNew ? lastSequence + found.count(where: \.isNew) : newest.record.sequence
-    let former = try [ours.last, theirs.last].map { last throws(SecretError) in
-      try last.flatMap { one throws(SecretError) in try one.isSame(as: newest) ? one : nil }
-    }
+    let former = (ours.suffix(1) + theirs.suffix(1)).filter { $0 === newest || $0 === newest.twin }
     for one in found {
-      let wasLost = former.contains { $0.map { $0.vault === one.vault && one.lost(to: $0) } ?? false }
+      let wasLost = former.contains { $0.vault === one.vault && one.lost(to: $0) }
       if one.isNew { lastSequence += 1 }
       if !one.isNew, !one.isUnmarked, !wasLost { continue }
       let origin = one.record.origin ?? (one.isNew ? state(of: one) : nil)
@@ -88,26 +92,22 @@ struct VaultMerge {
     secrets.append(found)
   }
 
-  /// Finds what the other file makes of `records`.
-  private func compare(
-    _ records: [MergedRecord], with others: [MergedRecord], _ shown: Set<Checkpoint>, _ before: [MergedRecord]
-  ) throws(SecretError) {
+  /// Finds what a file that shows the states `shown` makes of the records of the other one.
+  private func compare(_ records: [MergedRecord], _ shown: Set<Checkpoint>) {
     for one in records {
       one.isNew = one.record.sequence > agreed
-      one.isShared = try one.isAmong(others)
       let isKnown = one.isShared || one.record.sequence <= parted.sequence
       one.isKnown = isKnown || one.record.origin.map(shown.contains) ?? false
-      one.isLeftOut = one.isKnown ? false : try one.isAmong(before)
     }
   }
 
   /// All records of ours, if theirs takes the secret back.
   private mutating func takenBack(
-    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ before: [MergedRecord]
+    _ ours: [MergedRecord], _ theirs: [MergedRecord]
   ) throws(SecretError) -> [MergedRecord]? {
     let present = theirs.last.flatMap { $0.isRemoval ? nil : $0 }
     guard let newest = ours.last, theirs.last?.isNews != true, !newest.isRemoval || present != nil,
-      !newest.isShared, try newest.isKnown ? true : newest.isAmong(before)
+      !newest.isShared, newest.isKnown || newest.isOfAncestor
     else { return nil }
     let name = try newest.record.identifier()
     report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
@@ -135,7 +135,7 @@ struct VaultMerge {
   ) throws(SecretError) -> [MergedRecord] {
     var theirsWins = false
     if let last = theirs.last, last.isKept {
-      let isOne = try ours.last.map { newest throws(SecretError) in try newest.isSame(as: last) } ?? false
+      let isOne = last.isShared && last.twin === ours.last
       theirsWins = !isOne && (ours.last.map { !$0.isKept || Rank(ours) < Rank(theirs) } ?? true)
       if theirsWins, !last.isShared {
         let name = try last.record.identifier()
@@ -284,10 +284,10 @@ final class MergedRecord {
   let entry: BlockEntry
   let vault: VaultSnapshot
 
-  /// The number of records before it that seem to be the same change: then the clock stood still.
-  var occurrence = 0
-  /// Whether the other file has the same change.
-  var isShared = false
+  /// The same change in the other file.
+  var twin: MergedRecord?
+  /// Whether the ancestor has the same change.
+  var isOfAncestor = false
   /// Whether the other file has or had it.
   var isKnown = false
   /// Whether only the ancestor has it, and not the other file.
@@ -305,19 +305,15 @@ final class MergedRecord {
     (record, self.entry, self.vault) = (entry.record, entry, vault)
   }
 
+  var isShared: Bool { twin != nil }
   var isNews: Bool { !isKnown && !isLeftOut }
   var isKept: Bool { isShared || isNews }
 
   /// Whether both are the same change, with the same value.
   func isSame(as other: MergedRecord) throws(SecretError) -> Bool {
-    guard occurrence == other.occurrence, try record.isLike(other.record) else { return false }
+    guard try record.isLike(other.record) else { return false }
     if isRemoval || record.valueTag == other.record.valueTag { return true }
     return try value().isEqual(to: other.value())
-  }
-
-  func isAmong(_ others: some Sequence<MergedRecord>) throws(SecretError) -> Bool {
-    for other in others { if try isSame(as: other) { return true } }
-    return false
   }
 
   private func value() throws(SecretError) -> SecretBytes {
@@ -338,13 +334,30 @@ extension MergedRecord: HistoryRecord {
 }
 
 extension [MergedRecord] {
-  /// From the last record on that keeps nothing, with their ``MergedRecord/occurrence``.
-  fileprivate func remembered() throws(SecretError) -> [MergedRecord] {
-    let records = Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...])
-    for (index, one) in records.enumerated() {
-      while try one.isAmong(records[..<index]) { one.occurrence += 1 }
+  /// From the last record on that keeps nothing.
+  fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
+
+  /// The records with those of `others` that are the same change: first those with the same sequence, then in order.
+  fileprivate func twins(
+    in others: [MergedRecord]
+  ) throws(SecretError) -> [(one: MergedRecord, other: MergedRecord)] {
+    var (found, left, free): ([(MergedRecord, MergedRecord)], [MergedRecord], [MergedRecord]) = ([], [], others)
+    for one in self {
+      if let index = free.firstIndex(where: { $0.record.sequence == one.record.sequence }),
+        try one.isSame(as: free[index])
+      {
+        found.append((one, free.remove(at: index)))
+      } else {
+        left.append(one)
+      }
     }
-    return records
+    for one in left {
+      for index in free.indices where try one.isSame(as: free[index]) {
+        found.append((one, free.remove(at: index)))
+        break
+      }
+    }
+    return found
   }
 }
 
