@@ -333,7 +333,7 @@ extension MergedRecord: HistoryRecord {
   }
 }
 
-extension [MergedRecord] {
+extension Array<MergedRecord> {
   /// From the last record on that keeps nothing.
   fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
 
