@@ -34,28 +34,53 @@ enum GitWorkTree {
       && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
   }
 
-  /// Whether `git revert` has started this process, directly or through a shell. Whoever pushes a branch cannot choose
-  /// that; and git writes REVERT_HEAD only after a merge has failed.
-  static var isReverting: Bool {
-    var process = getppid()
-    for _ in 0..<2 {
-      guard let command = text("/proc/\(process)/cmdline") else { return false }
-      let words = command.split(separator: "\0").map(String.init)
-      if let program = words.first, Path.name(of: program) == "git" {
-        return subcommand(of: words.dropFirst()) == "revert"
-      }
-      let status = text("/proc/\(process)/stat")?.split(separator: ")").last?.split(separator: " ")
-      guard let status, status.count > 1, let parent = pid_t(status[1]) else { return false }
-      process = parent
-    }
-    return false
+  /// What git does when it asks for a merge.
+  enum Operation {
+    /// It joins two branches.
+    case merge
+    /// It takes single commits, which a person has chosen.
+    case pick
+    /// It takes all commits of a branch, one after the other.
+    case rebase
+    /// It undoes a commit.
+    case revert
   }
 
-  /// The first word that is no option of git, nor the value of one.
-  private static func subcommand(of words: ArraySlice<String>) -> String? {
-    guard let first = words.first else { return nil }
+  /// The command of git that has started this process, directly or through a shell. Whoever pushes a branch cannot
+  /// choose it.
+  static var operation: Operation {
+    var process = getppid()
+    for _ in 0..<2 {
+      guard let command = text("/proc/\(process)/cmdline") else { break }
+      let words = command.split(separator: "\0").map(String.init)
+      if let program = words.first, Path.name(of: program) == "git" {
+        let words = withoutOptions(words.dropFirst())
+        switch words.first {
+        case "revert": return .revert
+        case "cherry-pick": return .pick
+        case "rebase": return words.contains(where: isInteractive) ? .pick : .rebase
+        default: return .merge
+        }
+      }
+      let status = text("/proc/\(process)/stat")?.split(separator: ")").last?.split(separator: " ")
+      guard let status, status.count > 1, let parent = pid_t(status[1]) else { break }
+      process = parent
+    }
+    return .merge
+  }
+
+  /// Whether the option of `git rebase` lets a person choose the commits. Single letters may stand together.
+  private static func isInteractive(_ word: String) -> Bool {
+    let letters = word.dropFirst()
+    return word == "--interactive"
+      || word.hasPrefix("-") && letters.contains("i") && letters.allSatisfy("fikmnqrv".contains)
+  }
+
+  /// The command and its arguments, without the options of git before it.
+  private static func withoutOptions(_ words: ArraySlice<String>) -> ArraySlice<String> {
     let haveValues: Set = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"]
-    return first.hasPrefix("-") ? subcommand(of: words.dropFirst(haveValues.contains(first) ? 2 : 1)) : first
+    guard let first = words.first, first.hasPrefix("-") else { return words }
+    return withoutOptions(words.dropFirst(haveValues.contains(first) ? 2 : 1))
   }
 
   private static func text(_ path: String) -> String? {
@@ -78,8 +103,8 @@ enum GitWorkTree {
 
   /// The settings of a clone by which git merges and compares vaults.
   private static let settings = [
-    ("merge.coffer.driver", "secret git-merge-driver %O %A %B %P"),
-    ("diff.coffer.textconv", "secret git-textconv"),
+    ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P"),
+    ("diff.coffer.textconv", "secret git-textconv --"),
   ]
 
   /// The commands that make the settings which the clone around the vault does not have, and which its attributes name.

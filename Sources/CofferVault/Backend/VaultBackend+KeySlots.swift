@@ -4,6 +4,14 @@ internal import CofferVaultFormat
 // Key slots, and changes of the master key.
 
 extension VaultBackend {
+  /// Returns the number of master keys that the vault had before, 64 at most. Throws an error of the vault.
+  package func formerKeyCount() throws(SecretError) -> Int {
+    try read { vault throws(SecretError) in
+      guard let lineage = vault.base.settings.lineage else { return 0 }
+      return try vault.keys.openLineage(lineage, vault: vault.file.header.vaultID).count / 32
+    }
+  }
+
   /// Returns the key slots that were removed, in the order of their removal: the last 256. Throws an error of the
   /// vault.
   package func formerKeySlots() throws(SecretError) -> [FormerVaultKeySlot] {

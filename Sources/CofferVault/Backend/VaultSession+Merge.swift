@@ -45,6 +45,10 @@ extension VaultSession {
       time: Timestamp.milliseconds(environment.now()))
     var report = merge.report
     report.pins = [VaultPin(vault).description, VaultPin(theirs).description]
+    if let ancestor {
+      let ids = [ancestor, theirs].map { Set($0.file.header.slots.map(\.id)) }
+      report.hasOtherSlots = ids[0] != ids[1]
+    }
     // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
     if ancestor == nil {
       if merge.isOlder {

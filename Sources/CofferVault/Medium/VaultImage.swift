@@ -3,32 +3,33 @@ internal import CofferSystem
 internal import CofferVaultFormat
 internal import Glibc
 
-/// A vault's file as bytes in memory, such as a copy that came through a pipe. It is only read. Thread-safe.
+/// A copy of a vault as it was at one moment: bytes that came through a pipe, or a file. It is only read. Thread-safe.
 package final class VaultImage: MediumFile {
   package let path: String
+  /// The whole file, or its beginning with the header and the commit slots.
   private let bytes: [UInt8]
+  private let file: (any MediumFile)?
 
   /// `path` is for messages.
-  init(_ bytes: [UInt8], path: String) { (self.bytes, self.path) = (bytes, path) }
+  init(_ bytes: [UInt8], path: String) { (self.bytes, file, self.path) = (bytes, nil, path) }
 
-  /// Reads `file` while others may append to it: its beginning says how much of it counts.
+  /// `file`, in the state that it has now. Others may go on to append to it.
   init(of file: any MediumFile) throws(SecretError) {
-    let beginning = try file.beginning(Layout.maximumHeaderLength + 2 * Layout.pageSize)
-    let rest = try file.read(max(0, file.size() - beginning.count), at: beginning.count)
-    (bytes, path) = (beginning + rest, file.path)
+    bytes = try file.beginning(Layout.maximumHeaderLength + 2 * Layout.pageSize)
+    (self.file, path) = (file, file.path)
   }
 
   package var names: [String] { [path] }
   package func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
-    guard offset <= bytes.count, count <= bytes.count - offset else {
-      throw .tampered("the file is cut short")
-    }
-    return Array(bytes[offset..<offset + count])
+    let known = Array(bytes.dropFirst(offset).prefix(count))
+    if known.count == count { return known }
+    guard let file else { throw .tampered("the file is cut short") }
+    return try known + file.read(count - known.count, at: offset + known.count)
   }
   package func beginning(_ count: Int) throws(SecretError) -> [UInt8] {
     try read(min(count, bytes.count), at: 0)
   }
-  package func size() throws(SecretError) -> Int { bytes.count }
+  package func size() throws(SecretError) -> Int { try file?.size() ?? bytes.count }
   package func isCurrent() throws(SecretError) -> Bool { true }
 
   package let isWritable = false

@@ -68,10 +68,16 @@ struct VaultMerge {
     compare(ours, shown.theirs)
     compare(theirs, shown.ours)
     for one in theirs { one.isLeftOut = one.isOfAncestor && !one.isKnown }
-    if theirs.contains(where: \.isLeftOut) { report.leavesOut = true }
+    if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
     // Rule 8, otherwise rules 1 to 3. Rule 4.
+    let taken = report.count
     var all = try takenBack(ours, theirs)
     if all == nil { all = try joined(ours, theirs) }
+    if ancestor != nil, report.count == taken, try !before.remembered.hasNewest(of: theirs),
+      let one = (mine + others).last
+    {
+      report.untouched.append(try one.record.identifier())
+    }
     var found: [MergedRecord] = []
     for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
     guard let newest = found.last else { return }
@@ -208,8 +214,8 @@ struct VaultMerge {
 
   /// The changes that the root of the merge lists, and the sequence from which on they are complete.
   var recentChanges: ([Checkpoint], floor: Int) {
-    let changes = report.leavesOut ? states.ours : shown.ours.union(shown.theirs).sorted()
-    let floor = max(ours.base.recent.floor, report.leavesOut ? 0 : theirs.base.recent.floor)
+    let changes = !report.leftOut.isEmpty ? states.ours : shown.ours.union(shown.theirs).sorted()
+    let floor = max(ours.base.recent.floor, !report.leftOut.isEmpty ? 0 : theirs.base.recent.floor)
     return Checkpoint.latest(Layout.maximumRecentChanges, of: changes, floor: floor)
   }
 
@@ -268,8 +274,15 @@ public struct MergeReport: Sendable {
   public internal(set) var conflicts: [SecretIdentifier] = []
   /// The secrets that theirs changed, or lost, without a change that says so.
   public internal(set) var takenBack: [Change] = []
-  /// Whether something of theirs is left out, because the ancestor has it and ours does not.
-  public internal(set) var leavesOut = false
+  /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
+  public internal(set) var leftOut: [SecretIdentifier] = []
+  /// The secrets that are not the same in theirs and the ancestor, and of which nothing was taken.
+  var untouched: [SecretIdentifier] = []
+  /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
+  var hasOtherSlots = false
+  /// Whether theirs and the ancestor differ in something that was not taken, as in a revert that cannot undo all.
+  package var isPartial: Bool { outcome == .unchanged || hasOtherSlots || !untouched.isEmpty }
+  fileprivate var count: Int { changes.count + conflicts.count + takenBack.count }
   /// What was done.
   public internal(set) var outcome = Outcome.merged
   /// The pins of the vault and of the copy in the states that were merged.
@@ -336,6 +349,12 @@ extension MergedRecord: HistoryRecord {
 extension Array<MergedRecord> {
   /// From the last record on that keeps nothing.
   fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
+
+  /// Whether the newest record is the same change as the newest of `others`.
+  fileprivate func hasNewest(of others: [MergedRecord]) throws(SecretError) -> Bool {
+    guard let one = last, let two = others.last else { return isEmpty && others.isEmpty }
+    return try one.isSame(as: two)
+  }
 
   /// The records with those of `others` that are the same change: first those with the same sequence, then in order.
   fileprivate func twins(

@@ -350,12 +350,84 @@ def an_older_file_on_our_commit(lab):
     ann.commit("a revert of everything since")
     ann.git("checkout", "-q", "main")
     ann.set(ours="3")
-    done = ann.git("merge", "--no-edit", "side", status=1)
-    for name in ("rotated", "removed", "added"):
-        if name not in done.stderr:
-            raise Wrong(f"git does not say that {name} is taken back: {done.stderr}")
+    done = ann.git("merge", "--no-edit", "side")
+    if "older state of s.vault" not in done.stderr:
+        raise Wrong(f"the driver does not say that the other side is older: {done.stderr}")
+    ann.expect(rotated="new", added="2", ours="3")
+    ann.git("reset", "-q", "--hard", "HEAD~1")
+    ann.git("cherry-pick", "side", status=1)
     ann.expect_unmerged()
     ann.expect(rotated="new", added="2", ours="3")
+
+
+@case
+def a_merge_that_dropped_the_other_side(lab):
+    """Whoever serves the branches makes a commit of the other side an ancestor of ours, without what it changed."""
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: (one.set(rotated="new", added="3"), one.remove("gone")),
+                   rotated="old", gone="1")  # fmt: skip
+    ann.git("merge", "-q", "--no-edit", "-s", "ours", "side")
+    ann.expect(rotated="old", gone="1", ours="2")
+    ann.git("checkout", "-q", "side")
+    ann.set(more="4")
+    ann.git("checkout", "-q", "main")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(rotated="new", added="3", ours="2", more="4")
+
+
+@case
+def rebase_onto_an_older_file(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(rotated="old")
+    shutil.copy(f"{ann.work}/s.vault", f"{lab.root}/old")
+    ann.set(rotated="new", added="2")
+    ann.branch("side")
+    shutil.copy(f"{lab.root}/old", f"{ann.work}/s.vault")
+    ann.commit("a revert of everything since")
+    ann.git("checkout", "-q", "main")
+    ann.set(ours="3")
+    done = ann.git("rebase", "side", status=1)
+    for name in ("rotated", "added"):
+        if f"“{name}” is left out" not in done.stderr:
+            raise Wrong(f"git does not say that {name} is left out: {done.stderr}")
+    ann.git("rebase", "--abort")
+    ann.expect(rotated="new", added="2", ours="3")
+
+
+@case
+def reverts_that_do_not_undo_everything(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.set(a="1", erased="1")
+    ann.set(a="2")
+    ann.set(a="3")
+    ann.secret("remove", "--purge", "erased")
+    ann.commit("erased")
+    ann.secret("key", "add", "--recovery")
+    ann.commit("added")
+    ann.set(z="1")
+    for commit in ("set a 2", "erased", "added"):
+        done = ann.git("revert", "--no-edit", f":/{commit}", status=1)
+        if "does not undo everything" not in done.stderr:
+            raise Wrong(f"git does not say what the revert of {commit} leaves: {done.stderr}")
+        ann.git("revert", "--abort")
+        ann.expect(a="3", z="1")
+
+
+@case
+def a_vault_that_is_named_like_an_option(lab):
+    ann = lab.member()
+    ann.environment["COFFER_VAULT"] = "--help"
+    ann.git("init", "-q", ann.work, at=ann.home)
+    ann.secret("init", "--git", "--key-file", f"{lab.root}/key")
+    ann.commit("first")
+    ann.branch("side")
+    ann.set(theirs="3")
+    ann.git("checkout", "-q", "main")
+    ann.set(ours="2")
+    ann.git("merge", "-q", "--no-edit", "side")
+    ann.expect(ours="2", theirs="3")
+    ann.git("diff", "HEAD~1")
 
 
 @case
@@ -383,7 +455,7 @@ def failing(lab, driver, statuses):
     if done.returncode not in statuses:
         raise Wrong(f"git merge: status {done.returncode}: {done.stderr}")
     ann.expect(a="1", ours="2")
-    ann.git("config", "merge.coffer.driver", "secret git-merge-driver %O %A %B %P")
+    ann.git("config", "merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P")
     ann.git("merge", "--abort", status=None)
     ann.git("merge", "-q", "--no-edit", "side")
     ann.expect(a="1", ours="2", theirs="3")
@@ -391,12 +463,12 @@ def failing(lab, driver, statuses):
 
 @case
 def a_driver_on_a_full_disk(lab):
-    failing(lab, "trap '' XFSZ; ulimit -f 1; exec secret git-merge-driver %O %A %B %P", (1,))
+    failing(lab, "trap '' XFSZ; ulimit -f 1; exec secret git-merge-driver -- %O %A %B %P", (1,))
 
 
 @case
 def a_driver_that_is_killed(lab):
-    failing(lab, "strace -o /dev/null -e inject=fsync:signal=KILL secret git-merge-driver %O %A %B %P", (1, 2, 128))
+    failing(lab, "strace -o /dev/null -e inject=fsync:signal=KILL secret git-merge-driver -- %O %A %B %P", (1, 2, 128))
 
 
 @case

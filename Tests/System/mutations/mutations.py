@@ -239,7 +239,7 @@ REMEMBERED = [
       "a branch without a key drops the history"),
     M("merge leaves something out and says that it does not", "VaultMerge.recentChanges", operator("report.leavesOut", "false"), MERGES,
       "the rest of a branch never comes"),
-    M("every merge of git takes back what it may", "GitWorkTree.isReverting", body("return true"),
+    M("every merge of git takes back what it may", "GitWorkTree.operation", body("return .revert"),
       "Tests/System/git/merges_with_git.py SECRET", "a branch that carries an older file undoes what came since"),
     M("conflict not named", "VaultBackend.conflicts", fails(1, 2), "CofferToolTests.ScenarioTests",
       "of two values one is used, and nobody knows"),

@@ -25,33 +25,50 @@ struct GitMergeDriverCommand: ParsableCommand {
   var path: String
 
   func run() throws {
-    let report: MergeReport
-    let isRevert = GitWorkTree.isReverting
+    let (operation, report): (GitWorkTree.Operation, MergeReport)
     do {
-      report = try merge(takingBack: isRevert)
+      operation = GitWorkTree.operation
+      report = try merge(for: operation)
     } catch {
       guard let failure = Failure(error) else { throw error }
-      note("secret: The merge of the vault \(path) has failed: \(failure.message)")
+      let reason = [ours, theirs].reduce(failure.message) { $0.replacing($1, with: path) }
+      note("secret: The merge of the vault \(path) has failed: \(reason)")
       for line in advice(after: error as? SecretError) { note(line) }
       throw ExitCode(ExitStatus.noSuchSecret.rawValue)
     }
-    let kept = isRevert ? [] : report.takenBack
+    if operation == .merge && report.outcome == .unchanged {
+      note("secret: The other side has an older state of \(path), which adds nothing.")
+    }
     for identifier in report.conflicts.sorted() {
       note("secret: “\(identifier.account)” has two values in \(path). To choose: secret history, and secret restore")
     }
+    let kept = operation == .revert ? [] : report.takenBack
     for change in kept.sorted(by: { $0.identifier < $1.identifier }) {
       let what = change.metadata == nil ? "is gone" : "has an earlier value"
       note("secret: “\(change.identifier.account)” \(what) on the other side of \(path), and stays as it is here.")
     }
-    if report.conflicts.isEmpty && kept.isEmpty { return }
+    for identifier in report.leftOut.sorted() {
+      note(
+        "secret: A change of “\(identifier.account)” is left out: it came before the commit, and \(path) does not have it."
+      )
+    }
+    let isPartial = operation == .revert && report.isPartial
+    if isPartial {
+      note("secret: The revert does not undo everything: key slots stay, and so does what was erased or changed again.")
+    }
+    let leavesOut = operation == .rebase && !report.leftOut.isEmpty
+    if report.conflicts.isEmpty && kept.isEmpty && !leavesOut && !isPartial { return }
     note("secret: Everything else is merged. Change what should be otherwise, then: git add \(path.quotedForShell)")
     throw ExitCode(ExitStatus.noSuchSecret.rawValue)
   }
 
-  private func merge(takingBack: Bool) throws -> MergeReport {
+  /// To join branches, no ancestor is needed: whoever serves the branches could choose it. But single commits are
+  /// differences from one.
+  private func merge(for operation: GitWorkTree.Operation) throws -> MergeReport {
     let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
     return try vault.merge(
-      with: VaultCopy(at: theirs), ancestor: Self.copy(at: ancestor), takingBack: takingBack)
+      with: VaultCopy(at: theirs), ancestor: operation == .merge ? nil : Self.copy(at: ancestor),
+      takingBack: operation == .revert)
   }
 
   /// The vault in the file, or `nil` if the file has none: git gives an empty one if both sides added the vault.
@@ -67,11 +84,19 @@ struct GitMergeDriverCommand: ParsableCommand {
     if error?.code != .unexpectedKey {
       return ["When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)"]
     }
+    let counts = [ours, theirs].map { formerKeyCount($0) }
+    let (side, other) = counts[0] > counts[1] ? ("--ours", ":3:") : ("--theirs", ":2:")
     return [
-      "One side removed a key. Keep the file of that side, take single secrets of the other one, and say that it is done:",
-      "  git checkout --theirs -- \(file)     (or --ours)",
-      "  git show :2:\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key --overwrite NAME…     (or :3:)",
+      "One side has another master key, because it removed a key. Keep the file of that side, take single secrets of the other:",
+      "  git checkout \(side) -- \(file)",
+      "  git show \(other)\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key --overwrite NAME…",
       "  git add -- \(file)",
     ]
+  }
+
+  /// How often the master key of the vault was changed, or -1 if it does not open: after a removal, one side opens only
+  /// with keys that were not removed.
+  private func formerKeyCount(_ path: String) -> Int {
+    do throws(SecretError) { return try GitWorkTree.temporary(path, []).formerKeyCount() } catch { return -1 }
   }
 }
