@@ -214,8 +214,9 @@ struct VaultMerge {
 
   /// The changes that the root of the merge lists, and the sequence from which on they are complete.
   var recentChanges: ([Checkpoint], floor: Int) {
-    let changes = !report.leftOut.isEmpty ? states.ours : shown.ours.union(shown.theirs).sorted()
-    let floor = max(ours.base.recent.floor, !report.leftOut.isEmpty ? 0 : theirs.base.recent.floor)
+    let isWhole = report.leftOut.isEmpty
+    let changes = isWhole ? shown.ours.union(shown.theirs).sorted() : states.ours
+    let floor = max(ours.base.recent.floor, isWhole ? theirs.base.recent.floor : 0)
     return Checkpoint.latest(Layout.maximumRecentChanges, of: changes, floor: floor)
   }
 

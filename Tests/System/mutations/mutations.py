@@ -237,7 +237,7 @@ REMEMBERED = [
       "somebody who was removed can open the vault again"),
     M("ancestor chooses the history limit", "VaultMerge.historyLimit", operator("ancestor.state.checkpoint == parted", "true"), MERGES,
       "a branch without a key drops the history"),
-    M("merge leaves something out and says that it does not", "VaultMerge.recentChanges", operator("report.leavesOut", "false"), MERGES,
+    M("merge leaves something out and says that it does not", "VaultMerge.recentChanges", operator("report.leftOut.isEmpty", "true"), MERGES,
       "the rest of a branch never comes"),
     M("every merge of git takes back what it may", "GitWorkTree.operation", body("return .revert"),
       "Tests/System/git/merges_with_git.py SECRET", "a branch that carries an older file undoes what came since"),
