@@ -313,13 +313,20 @@ class State:
                 winner = ranks[1] > ranks[0] and not is_one
                 side, given = ((others, news[0]) if winner else (mine, news[1]))
                 kept = [one for one in side if one.time in both or one in news[winner]]
-                found, is_marked = [*kept[:-1], *given, *kept[-1:]], not given
-                anew = [*given, *kept[-1:]] if given else []
+                at = max(0, len(kept) - (1 if kept and kept[-1].put else 2))
+                found, is_marked, anew = [*kept[:at], *given, *kept[at:]], not given, given
                 if all(has_news) and mine[-1].put and others[-1].put:
                     lost = mine[-1] if winner else others[-1]
             # A remove stays only directly after a put.
             found = [two for one, two in zip([None, *found], found) if two.put or one and one.put]
-            is_new = [one.sequence > agreed or any(one is two for two in anew) for one in found]
+            numbers = {}
+            for one in (*mine, *others):
+                numbers.setdefault(one.time, set()).add(one.sequence)
+            is_new = [
+                one.sequence > agreed or any(one is two for two in anew) or one.time in both and len(numbers[one.time]) > 1
+                for one in found
+            ]
+            is_new = [any(is_new[: at + 1]) for at in range(len(found))]
             number, sequence = sequence, sequence + sum(is_new)
             last = (sequence if is_new[-1] else found[-1].sequence) if found else 0
             for at, one in enumerate(found):

@@ -107,7 +107,7 @@ class Side:
             sequence = one.record.sequence
             one.twin, one.is_of_ancestor = twins.get(id(one)), id(one) in of_ancestor
             one.is_known = one.is_shared or sequence <= parted or one.record.field(p.ORIGIN) in states
-            one.is_new = sequence > agreed
+            one.is_new = sequence > agreed or one.is_shared and one.twin.record.sequence != sequence
 
     @property
     def news(self):
@@ -185,17 +185,18 @@ def merged_secret(ours, theirs, time, take_back):
         is_one = mine is not None and mine.is_same(theirs.newest)
         winner, loser = (theirs, ours) if theirs.rank > ours.rank and not is_one else (ours, theirs)
         kept, given = winner.kept, loser.news
-        found = [*kept[:-1], *given, *kept[-1:]]
-        if given:
-            for one in found:
-                one.is_unmarked = True
-            for one in (*given, *kept[-1:]):
-                one.is_new = True
+        is_removed = bool(kept) and not kept[-1].record.is_put
+        at = max(0, len(kept) - 1 - is_removed)
+        found = [*kept[:at], *given, *kept[at:]]
+        for one in found if given else ():
+            one.is_unmarked = True
         if ours.has_news and theirs.has_news and ours.present and theirs.present:
             loser.newest.loses = True
     # A remove stays only directly after a put.
     found = [one for before, one in zip([None, *found], found) if one.record.is_put or before and before.record.is_put]
+    is_new = False
     for one in found:
+        is_new = one.is_new = is_new or one.is_new
         newest = one.side.newest if one.side else None
         if newest and newest.is_same(found[-1]) and h.is_in_conflict(one.entry, newest.entry):
             one.loses = True

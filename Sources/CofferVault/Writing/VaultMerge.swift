@@ -81,6 +81,7 @@ struct VaultMerge {
     var found: [MergedRecord] = []
     for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
     guard let newest = found.last else { return }
+    for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
     // Rules 5 to 7.
     let number = newest.isNew ? lastSequence + found.count(where: \.isNew) : newest.record.sequence
     let former = (ours.suffix(1) + theirs.suffix(1)).filter { $0 === newest || $0 === newest.twin }
@@ -101,7 +102,7 @@ struct VaultMerge {
   /// Finds what a file that shows the states `shown` makes of the records of the other one.
   private func compare(_ records: [MergedRecord], _ shown: Set<Checkpoint>) {
     for one in records {
-      one.isNew = one.record.sequence > agreed
+      one.isNew = one.record.sequence > agreed || one.twin.map { $0.record.sequence != one.record.sequence } ?? false
       let isKnown = one.isShared || one.record.sequence <= parted.sequence
       one.isKnown = isKnown || one.record.origin.map(shown.contains) ?? false
     }
@@ -150,14 +151,14 @@ struct VaultMerge {
     }
     let (winner, loser) = theirsWins ? (theirs, ours) : (ours, theirs)
     let (kept, news) = (winner.filter(\.isKept), loser.filter(\.isNews))
-    for one in news { one.isNew = true }
     guard let last = kept.last, let lost = news.last else { return kept + news }
     if lost === loser.last, winner.last?.isNews == true, !lost.isRemoval, !last.isRemoval {
       lost.loses = true
       report.conflicts.append(try last.record.identifier())
     }
-    last.isNew = true
-    let result = kept.dropLast() + news + [last]
+    // A removal stays behind the value that it removes.
+    let end = kept.dropLast(last.isRemoval ? 2 : 1)
+    let result = Array(end) + news + kept[end.count...]
     for one in result { one.isUnmarked = true }
     return result
   }

@@ -284,6 +284,46 @@ def octopus(lab):
     ann.expect(a="1", ours="2", theirs="3", third="4")
 
 
+def turns(ann, *steps):
+    """Each step is of a branch: values to set, or the branches that it merges."""
+    for branch, step in steps:
+        ann.git("checkout", "-q", branch)
+        if isinstance(step, dict):
+            ann.set(**step)
+        elif step:
+            ann.git("merge", "-q", "--no-edit", step)
+
+
+@case
+def three_branches_that_merge_each_other(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.git("branch", "bob")
+    ann.secret("set", "--no-history", "x", given="1")
+    ann.commit("x")
+    ann.git("branch", "carl")
+    turns(ann, ("bob", {"a": "2"}), ("main", "bob"), ("bob", {"c": "3"}), ("bob", "main"), ("carl", {"d": "4"}), ("carl", "bob"))
+    ann.expect(a="2", c="3", d="4", x="1")
+
+
+@case
+def a_value_that_every_branch_removed(lab):
+    ann = lab.member()
+    ann.begin()
+    ann.git("branch", "bob")
+    ann.set(x="1")
+    ann.remove("x")
+    turns(ann, ("bob", {"x": "2"}), ("main", "bob"))
+    ann.expect(x="2")
+    ann.git("branch", "carl")
+    ann.git("checkout", "-q", "bob")
+    ann.remove("x")
+    turns(ann, ("bob", "main"))
+    ann.expect()
+    turns(ann, ("carl", {"other": "3"}), ("carl", "bob"))
+    ann.expect(other="3")
+
+
 @case
 def merge_with_another_index_and_spaces(lab):
     ann = lab.member()
