@@ -225,7 +225,7 @@ REMEMBERED = [
       MERGES, "a later merge takes a change for a dropped one"),
     M("mark of one file drops what the other did", "VaultMerge.joined", operator("one.isUnmarked = true", "()"), MERGES,
       "a value is lost without a trace"),
-    M("changes of one moment taken for one", "Array.twins", operator("free.remove(at: index)", "free[index]", 2), MERGES,
+    M("changes of one moment taken for one", "Array.twins", operator("free.remove(at: index)", "free[index]", 1), MERGES,
       "the last of two removals is lost"),
     M("conflict not said", "VaultMerge.joined", operator("lost.loses = true", "()"), MERGES,
       "one of two concurrent changes is dropped by the limit"),
