@@ -179,8 +179,11 @@ import Testing
     _ = try branch(copy)
     try open(copy).remove(identifier("name"))
     try open(vault.path).set("ours", Array("2".utf8))
+    _ = try branch(directory.file("before"))
     try open(vault.path).merge(with: VaultCopy(at: copy))
     #expect(try values(vault) == ["ours": "2"])
+    try open(copy).merge(with: VaultCopy(at: directory.file("before")))
+    #expect(try values(open(copy)) == ["ours": "2"])
   }
 
   // MARK: What is refused
