@@ -115,12 +115,10 @@ enum GitWorkTree {
       .map { "git config \($0.0) \($0.1.quotedForShell)" }
   }
 
-  /// Makes the settings in the clone around the vault. Throws a failure if git refuses.
+  /// Makes the settings in the clone around the vault, which is in a work tree. Throws a failure if git refuses.
   static func makeSettings(for path: String) throws(Failure) {
     for (name, value) in settings
-    where !configuration.isInWorkTree(path)
-      || answer(["config", name, value], place(of: path), namesFile: false) == nil
-    {
+    where answer(["config", name, value], place(of: path), namesFile: false) == nil {
       throw Failure(.unavailable, "git could not make its setting \(name) for the vault \(path).")
     }
   }

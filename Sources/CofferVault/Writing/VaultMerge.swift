@@ -9,7 +9,7 @@ struct VaultMerge {
   private let takesBack: Bool
   /// The time of the changes that take something back, or keep it.
   private let time: Int64
-  /// The states that ours shows, and theirs, in ascending order and as a set.
+  /// The states that each file shows: in ascending order, and as a set.
   private let states: (ours: [Checkpoint], theirs: [Checkpoint])
   private let shown: (ours: Set<Checkpoint>, theirs: Set<Checkpoint>)
   /// The highest state that both show.
@@ -69,7 +69,7 @@ struct VaultMerge {
     compare(theirs, shown.ours)
     for one in theirs { one.isLeftOut = one.isOfAncestor && !one.isKnown }
     if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
-    // Rule 8, otherwise rules 1 to 3. Rule 4.
+    // Rule 8, or else rules 1 to 3. Then rule 4.
     let taken = report.count
     var all = try takenBack(ours, theirs)
     if all == nil { all = try joined(ours, theirs) }
@@ -287,7 +287,7 @@ public struct MergeReport: Sendable {
   fileprivate var count: Int { changes.count + conflicts.count + takenBack.count }
   /// What was done.
   public internal(set) var outcome = Outcome.merged
-  /// The pins of the vault and of the copy in the states that were merged.
+  /// The pins of the vault and of the copy, both from before the merge.
   var pins: [String] = []
   /// The pin of the copy in the state that was merged.
   public var pin: String { pins.last ?? "" }
@@ -307,7 +307,7 @@ final class MergedRecord {
   var isKnown = false
   /// Whether only the ancestor has it, and not the other file.
   var isLeftOut = false
-  /// Whether the merge gives it a new sequence.
+  /// Whether it gets a new sequence.
   var isNew = false
   /// Whether it is a change that the merge makes.
   var isStored = false

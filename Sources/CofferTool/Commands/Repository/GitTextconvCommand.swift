@@ -27,7 +27,7 @@ struct GitTextconvCommand: ParsableCommand {
           [name.service, name.account, time, prints[name] ?? ""].map(\.printable).joined(separator: "\t"))
       }
     } catch {
-      // git shows no difference at all if this fails.
+      // If this command failed, git diff would end without showing anything.
       try Output.standard.line("The vault cannot be opened here: \(error.reason)")
     }
   }

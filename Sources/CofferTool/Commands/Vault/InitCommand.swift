@@ -131,11 +131,12 @@ struct InitCommand: ParsableCommand {
   /// Adds the attributes of the vault, and makes the settings of this clone or says which commands do.
   private func prepareGit(for path: String) throws {
     if let said = GitWorkTree.addAttributes(for: path) { note(said) }
-    let missing = GitWorkTree.missingSettings(for: path)
     if git {
       try GitWorkTree.makeSettings(for: path)
-      inform("git merges and compares the vault in this clone.")
-    } else if !missing.isEmpty {
+      return inform("git merges and compares the vault in this clone.")
+    }
+    let missing = GitWorkTree.missingSettings(for: path)
+    if !missing.isEmpty {
       inform("For git to merge and compare the vault, in each clone: secret init --git, or")
       for line in missing { inform("  \(line)") }
     }
