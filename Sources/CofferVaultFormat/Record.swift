@@ -183,12 +183,10 @@ package struct Record: Sendable {
     return try with(fields.sorted { $0.type < $1.type }, sequence: sequence, time: time)
   }
 
-  /// Whether both records can be the same change of the same secret: only the values are not compared.
-  package func isLike(_ other: Record) throws(SecretError) -> Bool {
-    guard kind == other.kind, time == other.time, created == other.created, valueLength == other.valueLength
-    else { return false }
-    if bytes == other.bytes { return true }
-    return try sized(fieldsOfChange()) == sized(other.fieldsOfChange())
+  /// What all records of one change have in common, apart from the value.
+  package func change() throws(SecretError) -> [UInt8] {
+    let head = kind == .put ? bytes[..<Self.tagOffset] + bytes[Self.tagEnd..<fieldsOffset] : bytes[..<fieldsOffset]
+    return encode(Array(head), sized(try fieldsOfChange()))
   }
 
   /// Whether both are the same record.

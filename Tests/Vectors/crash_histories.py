@@ -27,6 +27,7 @@ import known_vaults as k
 import vault_changes as c
 import vault_described as d
 import vault_format as f
+import vault_history as h
 import vault_merging as m
 import vault_reader as r
 import vault_records as p
@@ -276,7 +277,7 @@ class State:
 
     def merged(self, other, time, ancestor=None, takes_back=False):
         """The rule of VaultMerging.md in terms of what a user did."""
-        sequence, events, is_whole = max(self.sequence, other.sequence), {}, True
+        sequence, events, is_whole, stored = max(self.sequence, other.sequence), {}, True, {("stored", time)}
         # Up to there no state of one side lacks a change of the other.
         first = min((number for number, _ in self.passed ^ other.passed), default=sequence + 1)
         agreed = max((number for number, _ in self.passed & other.passed if number < first), default=0)
@@ -291,54 +292,66 @@ class State:
             news += [[one for one in others if one.time not in both and not ids(one) & self.known]]
             is_whole &= not any(one.time in before for one in news[1])
             news[1] = [one for one in news[1] if one.time not in before]
-            has_news = [bool(side) and side[-1] in new for side, new in zip((mine, others), news)]
-            value, added, again, lost, is_marked = present(others), [], None, None, True
-            goes = mine and mine[-1].time not in both and (mine[-1] not in news[0] or mine[-1].time in before)
-            if goes and not has_news[1] and (mine[-1].put or value is not None):
-                if takes_back and value is not None:
-                    added = [Event(0, {"put": without(others[-1].put, "conflict", "ids") | {"modified": time}})]
-                elif takes_back:
-                    forgets = not others and mine[-1] not in news[0]
-                    added = [Event(0, remove(account, time=time, keeps_nothing=forgets))]
-                elif mine[-1] not in news[0]:
-                    again = mine[-1]
-                found, anew = [*mine, *added], added or [again]
+            others_left = [one for one in others if one.time in both or one.time not in before or ids(one) & self.known]
+            heads = [heads_of(mine), heads_of(others_left)]
+            ends = [{one.time for one in side} for side in heads]
+            standing = [
+                one for at in (0, 1) for one in heads[at]
+                if one in news[at] or one.time in both and one.time in ends[1 - at]
+            ]  # fmt: skip
+            is_gone = lambda one: one.time not in both and (one not in news[0] or one.time in before)
+            value, again, is_marked = present(others_left), [], True
+            goes = mine and is_gone(mine[-1]) and not any(one in news[1] for one in heads[1])
+            goes = goes and (mine[-1].put or value is not None)
+            if goes and takes_back:
+                standing = [one for one in standing if one not in mine or not is_gone(one)]
+            if goes and not takes_back:
+                found, standing = mine, heads[0]
+                again = [one for one in mine if one.time not in both and one not in news[0]]
+            elif goes and not standing:
+                added = remove(account, time=time, keeps_nothing=not others and mine[-1] not in news[0])
+                if value is not None:
+                    added = {"put": without(others_left[-1].put, "conflict", "ids") | {"modified": time}}
+                found = [*mine, Event(0, added)]
+                again = found[-1:]
+            elif standing:
+                last = max(standing, key=lambda one: (bool(one.put), one.time))
+                at = 0 if last in mine else 1
+                side, given = (mine, others)[at], news[1 - at]
+                kept = [one for one in side if one != last and (one.time in both or one in news[at])]
+                end = max(0, len(kept) - (0 if last.put else 1))
+                newest = (mine, others_left)[at][-1]
+                found, is_marked = [*kept[:end], *given, *kept[end:], last], not given and last == newest
             else:
-                ranks = []
-                for side, new in zip((mine, others), news):
-                    stays = side and (side[-1].time in both or side[-1] in new)
-                    order = lambda last: (bool(last.put), last.time, last.sequence)
-                    ranks.append((side[-1] in new, bool(new), *order(side[-1])) if stays else ())
-                is_one = mine and others and mine[-1].time == others[-1].time
-                winner = ranks[1] > ranks[0] and not is_one
-                side, given = ((others, news[0]) if winner else (mine, news[1]))
-                kept = [one for one in side if one.time in both or one in news[winner]]
-                at = max(0, len(kept) - (1 if kept and kept[-1].put else 2))
-                found, is_marked, anew = [*kept[:at], *given, *kept[at:]], not given, given
-                if all(has_news) and mine[-1].put and others[-1].put:
-                    lost = mine[-1] if winner else others[-1]
+                found = [one for one in mine if one.time in both or one in news[0]]
+                found += mine[-1:] if found and mine[-1] != found[-1] else []
             # A remove stays only directly after a put.
             found = [two for one, two in zip([None, *found], found) if two.put or one and one.put]
             numbers = {}
             for one in (*mine, *others):
                 numbers.setdefault(one.time, set()).add(one.sequence)
             is_new = [
-                one.sequence > agreed or any(one is two for two in anew) or one.time in both and len(numbers[one.time]) > 1
+                one.sequence > agreed or any(one is two for two in again) or one.time in both and len(numbers[one.time]) > 1
                 for one in found
             ]
             is_new = [any(is_new[: at + 1]) for at in range(len(found))]
             number, sequence = sequence, sequence + sum(is_new)
             last = (sequence if is_new[-1] else found[-1].sequence) if found else 0
+            stands = {one.time for one in standing if one.put} if found and found[-1].put else set()
             for at, one in enumerate(found):
                 number += is_new[at]
                 kind, details = next(iter(one.change.items()))
-                of = next((side[-1] for side in (mine, others) if any(one is two for two in side)), None)
-                if one is lost or of and of.time == found[-1].time and one.put and one.put.get("conflict") == of.sequence:
+                details = without(details, "conflict")
+                if one.time in stands and at < len(found) - 1:
                     details = details | {"conflict": last}
                 if not is_marked:
                     details = details | {"keeps_nothing": False}
-                if one is again:
-                    details = without(details, "ids") | {"modified" if one.put else "time": time}
+                if any(one is two for two in again):
+                    id = ("stored", time, one.time)
+                    details = details | {"ids": frozenset({id})}
+                    if at == len(found) - 1:
+                        details = without(details, "ids") | {"modified" if one.put else "time": time}
+                    stored.add(id)
                 elif is_new[at]:
                     details = details | {"ids": frozenset(id for id in ids(one) if id[0] != "taken")}
                 if any(one is two for two in news[1]):
@@ -347,7 +360,7 @@ class State:
             if found:
                 events[account] = tuple(found)
         # With something left out it shows none of theirs' states: its successors know what it took by another name.
-        known = self.known | {("stored", time)} | (other.known if is_whole else {alias})
+        known = self.known | stored | (other.known if is_whole else {alias})
         former = self.former_slots | other.former_slots
         slots = (self.slots | other.slots) - former
         merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())), slots=slots, former_slots=former)
@@ -367,21 +380,19 @@ class State:
         for account in ACCOUNTS:
             mine, others, found = (remembered(dict(one.events).get(account, ())) for one in (ours, theirs, self))
             before = {one.time for one in dict(ancestor.events).get(account, ())} if ancestor else set()
-            news = [one for one in mine if not ids(one) & theirs.known]
-            other_news = [one for one in others if not ids(one) & ours.known and one.time not in before]
-            is_changed, has_news = (bool(side) and side[-1] in new for side, new in ((mine, news), (others, other_news)))
-            allowed = [present(mine)] if is_changed or not has_news else []
-            allowed += [present(others)] if other_news else []
-            if is_changed and has_news:
-                allowed = [one for one in allowed if one is not None] or allowed
-            if not mine and not has_news:
-                allowed += [present([one]) for one in other_news]
-            if not takes_back and present(found) not in allowed:
-                yield f"{account} has another value than it may have"
-            times = {one.time for one in found}
-            for side, new in ((mine, news), (others, other_news)):
-                if side and side[-1].put and side[-1] in new and side[-1].time not in times and not takes_back:
-                    yield f"{account} lacks a new value"
+            left = [one for one in others if ids(one) & ours.known or one.time not in before]
+            heads, other_heads = heads_of(mine), heads_of(left)
+            new = [one for one in heads if not ids(one) & theirs.known]
+            other_new = [one for one in other_heads if not ids(one) & ours.known]
+            values = lambda events: {one.put["value"] for one in events if one.put}
+            # Of two sides that did not know each other's values, both stay: one present, the others in conflict.
+            both = values(new + other_new) | values(heads) & values(other_heads)
+            # Of the values that lost, those that the other side has dropped since are dropped.
+            stay = [one for one in heads if one in mine[-1:] or one in new or one.time in {two.time for two in others}]
+            expected = [both] if other_new else [values(heads), values(stay)]
+            if not takes_back and values(heads_of(found)) not in expected:
+                yield f"{account} has other values than it may have"
+            has_news = bool(other_new)
             for one in found:
                 is_of = [any(one.time == two.time for two in side) for side in (mine, others)]
                 if is_of == [False, True] and ids(one) & ours.known and not takes_back:
@@ -398,6 +409,7 @@ class State:
             elif versions:
                 found.append((account, last.sequence, None))
             found += [(account, one["sequence"], one["value"]) for one in versions]
+            found += [(account, one.sequence, "in conflict") for one in heads_of(events)[:-1]]
         return found
 
 
@@ -414,6 +426,13 @@ def remembered(events):
     """The events from the last one on that keeps nothing."""
     marked = [at for at, one in enumerate(events) if one.one.get("keeps_nothing")]
     return events[marked[-1] :] if marked else events
+
+
+def heads_of(events):
+    """The newest event, and the values that lost to it in a merge, when nothing was stored since."""
+    last = events[-1:]
+    lost = [one for one in events[:-1] if last[0].put and one.put and one.put.get("conflict") == last[0].sequence]
+    return [*lost, *last]
 
 
 def present(events):
@@ -436,6 +455,10 @@ def shown(vault):
     for version in vault.versions(NOW):
         record = version.entry.record
         found.setdefault(record.account, []).append((record.account, record.sequence, version.entry.value.hex()))
+    for entries in vault.entries.values():
+        for one in entries[:-1]:
+            if h.is_in_conflict(one, entries[-1]):
+                found[one.record.account].append((one.record.account, one.record.sequence, "in conflict"))
     head = [vault.state.sequence, len(vault.root.lineage), recipients > 0]
     return head + [one for account in sorted(found) for one in found[account]]
 

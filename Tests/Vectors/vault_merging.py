@@ -1,6 +1,7 @@
 """How two copies of a vault become one: VaultMerging.md."""
 
 from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 import vault_changes as c
@@ -65,6 +66,8 @@ def merged(ours, theirs, ancestor=None, time=0, take_back=False):
             side.compare(other, before, parted, agreed)
         for one in sides[1].entries:
             one.is_left_out = one.is_of_ancestor and not one.is_known
+        for side in sides:
+            side.find_heads()
         found, is_taken_back = merged_secret(*sides, time, take_back)
         sequence, found = numbered(found, sequence)
         report.left_out |= any(one.is_left_out for one in sides[1].entries)
@@ -97,7 +100,7 @@ class Side:
     def __init__(self, entries, states):
         self.states = states
         self.entries = [One(entry, self) for entry in h.remembered(entries)]
-        self.newest = self.entries[-1] if self.entries else None
+        self.newest, self.heads = None, []
 
     def compare(self, other, before, parted, agreed):
         """Finds which of the entries the other file has or knows, and which are changes of the ancestor, `before`."""
@@ -109,13 +112,16 @@ class Side:
             one.is_known = one.is_shared or sequence <= parted or one.record.field(p.ORIGIN) in states
             one.is_new = sequence > agreed or one.is_shared and one.twin.record.sequence != sequence
 
+    def find_heads(self):
+        counted = [one for one in self.entries if not one.is_left_out]
+        if counted:
+            self.newest = counted[-1]
+            self.heads = [one for one in counted[:-1] if h.is_in_conflict(one.entry, self.newest.entry)]
+            self.heads.append(self.newest)
+
     @property
     def news(self):
         return [one for one in self.entries if one.is_news]
-
-    @property
-    def has_news(self):
-        return self.newest is not None and self.newest.is_news
 
     @property
     def kept(self):
@@ -125,25 +131,21 @@ class Side:
     def present(self):
         return self.newest.entry if self.newest and self.newest.record.is_put else None
 
-    @property
-    def rank(self):
-        if not self.newest or self.newest not in self.kept:
-            return ()
-        record = self.newest.record
-        return self.has_news, bool(self.news), record.is_put, record.time, record.sequence, record.value_tag
-
 
 def twins_of(entries, others):
     """The one among `others` that is the same change, by the id of each entry that has one."""
-    found, free = {}, list(others)
-    for is_exact in (True, False):
-        for one in entries:
-            alike = lambda other, one=one: other.change == one.change
-            exact = lambda other, one=one: not is_exact or other.record.sequence == one.record.sequence
-            twin = next((other for other in free if alike(other) and exact(other)), None)
-            if twin and id(one) not in found:
-                found[id(one)] = twin
-                free.remove(twin)
+    found, alike, at_sequence = {}, {}, {other.record.sequence: other for other in others}
+    for one in entries:
+        other = at_sequence.get(one.record.sequence)
+        if other and other.change == one.change:
+            found[id(one)] = other
+    taken = {id(other) for other in found.values()}
+    for other in others:
+        if id(other) not in taken:
+            alike.setdefault(other.change, deque()).append(other)
+    for one in entries:
+        if id(one) not in found and alike.get(one.change):
+            found[id(one)] = alike[one.change].popleft()
     return found
 
 
@@ -153,7 +155,7 @@ class One:
     def __init__(self, entry, side=None):
         self.entry, self.record, self.side, self.change = entry, entry.record, side, change_of(entry)
         self.twin, self.is_left_out = None, False
-        self.is_new, self.is_unmarked, self.loses, self.stored = True, False, False, None
+        self.is_new, self.is_unmarked, self.loses, self.is_stored, self.time = True, False, False, False, None
         self.is_known = self.is_of_ancestor = False
 
     @property
@@ -164,42 +166,54 @@ class One:
     def is_news(self):
         return not self.is_known and not self.is_left_out
 
-    def is_same(self, other):
-        return other is not None and (other is self or other is self.twin)
+    @property
+    def is_gone(self):
+        return not self.is_shared and (self.is_known or self.is_of_ancestor)
+
+    @property
+    def rank(self):
+        record = self.record
+        place = max((one.record.sequence, one.record.value_tag) for one in (self, self.twin) if one)
+        return record.is_put, record.time, place
 
 
 def merged_secret(ours, theirs, time, take_back):
     """The merge of one secret, and whether theirs takes it back. The ancestor hides no change of ours."""
     mine = ours.newest
+    standing = [one for one in ours.heads if one.is_news or one.twin in theirs.heads]
+    standing += [one for one in theirs.heads if one.is_news]
     is_taken_back = (
-        mine is not None and not mine.is_shared and (mine.is_known or mine.is_of_ancestor) and not theirs.has_news
+        mine is not None and mine.is_gone and not any(one.is_news for one in theirs.heads)
         and (mine.record.is_put or theirs.present is not None)
     )  # fmt: skip
-    if is_taken_back:
-        found = list(ours.entries)
-        if take_back:
-            found.append(One(taking_back(ours, theirs, time)))
-        elif mine.is_known:
-            mine.stored, mine.is_new = time, True
-    else:
-        is_one = mine is not None and mine.is_same(theirs.newest)
-        winner, loser = (theirs, ours) if theirs.rank > ours.rank and not is_one else (ours, theirs)
-        kept, given = winner.kept, loser.news
-        is_removed = bool(kept) and not kept[-1].record.is_put
-        at = max(0, len(kept) - 1 - is_removed)
-        found = [*kept[:at], *given, *kept[at:]]
-        for one in found if given else ():
+    if is_taken_back and take_back:
+        standing = [one for one in standing if not one.is_gone]
+    if is_taken_back and not take_back:
+        found, standing = ours.entries, ours.heads
+        for one in ours.entries:
+            if one.is_known and not one.is_shared:
+                one.is_stored = one.is_new = True
+                one.time = time if one is mine else None
+    elif is_taken_back and not standing:
+        found = [*ours.entries, One(taking_back(ours, theirs, time))]
+    elif standing:
+        newest = max(standing, key=lambda one: one.rank)  # the first of equal ones
+        side, given = (ours, theirs.news) if newest.side is ours else (theirs, ours.news)
+        kept = [one for one in side.kept if one is not newest]
+        at = max(0, len(kept) - (not newest.record.is_put))
+        found = [*kept[:at], *given, *kept[at:], newest]
+        for one in found if given or newest is not side.newest else ():
             one.is_unmarked = True
-        if ours.has_news and theirs.has_news and ours.present and theirs.present:
-            loser.newest.loses = True
+    else:
+        found = ours.kept
+        found += [mine] if found and mine not in found else []
     # A remove stays only directly after a put.
     found = [one for before, one in zip([None, *found], found) if one.record.is_put or before and before.record.is_put]
     is_new = False
     for one in found:
         is_new = one.is_new = is_new or one.is_new
-        newest = one.side.newest if one.side else None
-        if newest and newest.is_same(found[-1]) and h.is_in_conflict(one.entry, newest.entry):
-            one.loses = True
+        stands = one in standing or one.is_shared and one.twin in standing
+        one.loses = stands and one.record.is_put and found[-1].record.is_put and one is not found[-1]
     return found, is_taken_back
 
 
@@ -222,13 +236,14 @@ def numbered(found, sequence):
         record, fields = one.record, dict(one.record.fields)
         if one.is_unmarked:
             fields.pop(p.KEEPS_NOTHING, None)
+        fields.pop(p.CONFLICT, None)
         if one.loses:
             fields[p.CONFLICT] = p.PLACE.pack(newest)
         if one.is_new:
             number += 1
             record = replace(record, sequence=number)
-            if one.stored is not None:
-                record = replace(record, time=one.stored)
+            if one.is_stored:
+                record = record if one.time is None else replace(record, time=one.time)
                 fields.pop(p.ORIGIN, None)
             elif one.side:
                 fields[p.ORIGIN] = p.PAIR.pack(*(one.record.field(p.ORIGIN) or covering(one)))

@@ -54,7 +54,7 @@ struct VaultMerge {
   private mutating func merge(
     _ mine: [MergedRecord], _ others: [MergedRecord], _ before: [MergedRecord]
   ) throws(SecretError) {
-    if let last = mine.last, last.record.sequence <= agreed,
+    if let last = mine.last, last.record.sequence <= agreed, !mine.contains(where: { $0.record.conflict != nil }),
       mine.elementsEqual(others, by: { $0.record.hasBytes(of: $1.record) })
     {
       return secrets.append(mine)
@@ -69,34 +69,41 @@ struct VaultMerge {
     compare(theirs, shown.ours)
     for one in theirs { one.isLeftOut = one.isOfAncestor && !one.isKnown }
     if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
-    // Rule 8, or else rules 1 to 3. Then rule 4.
+    let heads = (ours: ours.heads, theirs: theirs.heads)
+    for one in heads.ours + heads.theirs { one.isHead = true }
+    for one in heads.ours + heads.theirs { one.stands = one.isNews || one.twin?.isHead ?? false }
+    // Rules 1 to 3 and 8. Then rule 4.
     let taken = report.count
-    var all = try takenBack(ours, theirs)
-    if all == nil { all = try joined(ours, theirs) }
+    var all = try takenBack(ours, theirs, heads)
+    if all == nil { all = try joined(ours, theirs, heads) }
+    var found: [MergedRecord] = []
+    for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
+    // Rules 5 to 7.
+    for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
+    let newest = found.last
+    let number = newest?.isNew == true ? lastSequence + found.count(where: \.isNew) : newest?.record.sequence
+    let lost = newest?.isRemoval == false ? found.dropLast().filter { $0.stands && !$0.isRemoval } : []
+    for one in lost { one.conflict = number }
+    if let newest, !lost.isEmpty,
+      !(lost + [newest]).allSatisfy({ ($0.vault === self.ours ? $0 : $0.twin)?.isHead ?? false })
+    {
+      report.conflicts.append(try newest.record.identifier())
+    }
     if ancestor != nil, report.count == taken, try !before.remembered.hasNewest(of: theirs),
       let one = (mine + others).last
     {
       report.untouched.append(try one.record.identifier())
     }
-    var found: [MergedRecord] = []
-    for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
-    guard let newest = found.last else { return }
-    for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
-    // Rules 5 to 7.
-    let number = newest.isNew ? lastSequence + found.count(where: \.isNew) : newest.record.sequence
-    let former = (ours.suffix(1) + theirs.suffix(1)).filter { $0 === newest || $0 === newest.twin }
     for one in found {
-      let wasLost = former.contains { $0.vault === one.vault && one.lost(to: $0) }
       if one.isNew { lastSequence += 1 }
-      if !one.isNew, !one.isUnmarked, !wasLost { continue }
+      let keepsNothing = one.keepsNothing && !one.isUnmarked
+      if !one.isNew, one.conflict == one.record.conflict, keepsNothing == one.keepsNothing { continue }
       let origin = one.record.origin ?? (one.isNew ? state(of: one) : nil)
       one.record = try one.record.merged(
-        one.isNew ? lastSequence : one.record.sequence,
-        conflict: one.loses || wasLost ? number : one.record.conflict,
-        keepsNothing: one.keepsNothing && !one.isUnmarked, origin: one.isStored ? nil : origin,
-        time: one.isStored ? time : nil)
+        one.isNew ? lastSequence : one.record.sequence, conflict: one.conflict, keepsNothing: keepsNothing,
+        origin: one.isStored ? nil : origin, time: one.newTime)
     }
-    secrets.append(found)
+    if !found.isEmpty { secrets.append(found) }
   }
 
   /// Finds what a file that shows the states `shown` makes of the records of the other one.
@@ -110,18 +117,22 @@ struct VaultMerge {
 
   /// All records of ours, if theirs takes the secret back.
   private mutating func takenBack(
-    _ ours: [MergedRecord], _ theirs: [MergedRecord]
+    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ heads: (ours: [MergedRecord], theirs: [MergedRecord])
   ) throws(SecretError) -> [MergedRecord]? {
-    let present = theirs.last.flatMap { $0.isRemoval ? nil : $0 }
-    guard let newest = ours.last, theirs.last?.isNews != true, !newest.isRemoval || present != nil,
-      !newest.isShared, newest.isKnown || newest.isOfAncestor
+    let present = heads.theirs.last.flatMap { $0.isRemoval ? nil : $0 }
+    guard let newest = heads.ours.last, newest.isGone, !heads.theirs.contains(where: \.isNews),
+      !newest.isRemoval || present != nil
     else { return nil }
     let name = try newest.record.identifier()
     report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
     if !takesBack {
-      if newest.isKnown { (newest.isNew, newest.isStored) = (true, true) }
+      for one in ours where one.isKnown && !one.isShared { (one.isNew, one.isStored) = (true, true) }
+      for one in heads.ours { one.stands = true }
+      if newest.isStored { newest.newTime = time }
       return ours
     }
+    for one in heads.ours where one.isGone { one.stands = false }
+    if heads.ours.contains(where: \.stands) { return nil }
     let record =
       if let present {
         try present.record.merged(
@@ -132,35 +143,34 @@ struct VaultMerge {
           keepsNothing: theirs.isEmpty && newest.isKnown)
       }
     let added = MergedRecord((present ?? newest).entry, in: (present ?? newest).vault)
-    (added.record, added.isNew, added.isStored) = (record, true, true)
+    (added.record, added.isNew, added.isStored, added.newTime) = (record, true, true, time)
     return ours + [added]
   }
 
-  /// What is kept of both, the newest record of the winner last.
+  /// What is kept of both, with the best of the heads that stand as the newest record.
   private mutating func joined(
-    _ ours: [MergedRecord], _ theirs: [MergedRecord]
+    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ heads: (ours: [MergedRecord], theirs: [MergedRecord])
   ) throws(SecretError) -> [MergedRecord] {
-    var theirsWins = false
-    if let last = theirs.last, last.isKept {
-      let isOne = last.isShared && last.twin === ours.last
-      theirsWins = !isOne && (ours.last.map { !$0.isKept || Rank(ours) < Rank(theirs) } ?? true)
-      if theirsWins, !last.isShared {
-        let name = try last.record.identifier()
-        report.changes.append(MergeReport.Change(name, last.isRemoval ? nil : last, at: last.date))
-      }
+    let standing = heads.ours.filter(\.stands) + heads.theirs.filter { $0.stands && !$0.isShared }
+    guard var newest = standing.first else {
+      let kept = ours.filter(\.isKept)
+      return kept.isEmpty || kept.last === ours.last ? kept : kept + ours.suffix(1)
     }
-    let (winner, loser) = theirsWins ? (theirs, ours) : (ours, theirs)
-    let (kept, news) = (winner.filter(\.isKept), loser.filter(\.isNews))
-    guard let last = kept.last, let lost = news.last else { return kept + news }
-    if lost === loser.last, winner.last?.isNews == true, !lost.isRemoval, !last.isRemoval {
-      lost.loses = true
-      report.conflicts.append(try last.record.identifier())
+    for one in standing where newest.rank < one.rank { newest = one }
+    let isOurs = newest.vault === self.ours
+    if !isOurs {
+      let name = try newest.record.identifier()
+      report.changes.append(MergeReport.Change(name, newest.isRemoval ? nil : newest, at: newest.date))
     }
+    let news = (isOurs ? theirs : ours).filter(\.isNews)
+    let kept = (isOurs ? ours : theirs).filter { $0.isKept && $0 !== newest }
     // A removal stays behind the value that it removes.
-    let end = kept.dropLast(last.isRemoval ? 2 : 1)
-    let result = Array(end) + news + kept[end.count...]
-    for one in result { one.isUnmarked = true }
-    return result
+    let end = kept.dropLast(newest.isRemoval ? 1 : 0).count
+    let result = kept[..<end] + news + kept[end...] + [newest]
+    if !news.isEmpty || newest !== (isOurs ? heads.ours : heads.theirs).last {
+      for one in result { one.isUnmarked = true }
+    }
+    return Array(result)
   }
 
   /// The lowest state of the file of `one` that has its change.
@@ -219,28 +229,6 @@ struct VaultMerge {
     let changes = isWhole ? shown.ours.union(shown.theirs).sorted() : states.ours
     let floor = max(ours.base.recent.floor, isWhole ? theirs.base.recent.floor : 0)
     return Checkpoint.latest(Layout.maximumRecentChanges, of: changes, floor: floor)
-  }
-
-  /// What decides which file wins: the higher rank.
-  private struct Rank: Comparable {
-    private let (isNews, hasNews, isPut): (Int, Int, Int)
-    private let time: Int64
-    private let sequence: Int
-    private let tag: Bytes16
-
-    /// The rank of records that are not empty.
-    init(_ records: [MergedRecord]) {
-      let newest = records[records.count - 1]
-      (isNews, hasNews) = (newest.isNews ? 1 : 0, records.contains(where: \.isNews) ? 1 : 0)
-      isPut = newest.isRemoval ? 0 : 1
-      (time, sequence, tag) = (newest.time, newest.record.sequence, newest.record.valueTag)
-    }
-
-    static func < (left: Self, right: Self) -> Bool {
-      let (one, two) = ((left.isNews, left.hasNews, left.isPut), (right.isNews, right.hasNews, right.isPut))
-      return one != two
-        ? one < two : (left.time, left.sequence, left.tag) < (right.time, right.sequence, right.tag)
-    }
   }
 }
 
@@ -309,10 +297,16 @@ final class MergedRecord {
   var isLeftOut = false
   /// Whether it gets a new sequence.
   var isNew = false
-  /// Whether it is a change that the merge makes.
+  /// Whether it counts as stored by the merge.
   var isStored = false
-  /// Whether it lost to the newest record in this merge.
-  var loses = false
+  /// The time of the merge, if it takes the place of its own.
+  var newTime: Int64?
+  /// Whether it is the newest one of its file, or in conflict with that.
+  var isHead = false
+  /// Whether it is a head that the other side has not replaced.
+  var stands = false
+  /// The sequence of the newest record of the merge, if it is in conflict with that.
+  var conflict: Int?
   /// Whether it must not say that it keeps nothing.
   var isUnmarked = false
 
@@ -323,17 +317,39 @@ final class MergedRecord {
   var isShared: Bool { twin != nil }
   var isNews: Bool { !isKnown && !isLeftOut }
   var isKept: Bool { isShared || isNews }
+  /// Whether ours has it, and theirs had it or the ancestor has.
+  var isGone: Bool { !isShared && (isKnown || isOfAncestor) }
+
+  /// Of two heads that stand, that with the higher rank is the newest.
+  var rank: (isPut: Int, time: Int64, sequence: Int, tag: Bytes16) {
+    let (own, other) = (record, (twin ?? self).record)
+    let higher = (own.sequence, own.valueTag) < (other.sequence, other.valueTag) ? other : own
+    return (isRemoval ? 0 : 1, time, higher.sequence, higher.valueTag)
+  }
 
   /// Whether both are the same change, with the same value.
   func isSame(as other: MergedRecord) throws(SecretError) -> Bool {
-    guard try record.isLike(other.record) else { return false }
-    if isRemoval || record.valueTag == other.record.valueTag { return true }
-    return try value().isEqual(to: other.value())
+    if time != other.time { return false }
+    if record.bytes == other.record.bytes { return true }
+    return try change() == other.change()
   }
 
-  private func value() throws(SecretError) -> SecretBytes {
-    try vault.value(of: entry, for: entry.record.identifier())
+  /// What all records of one change have in common, so that they can be looked up.
+  struct Change: Hashable {
+    let time: Int64
+    let record: [UInt8]
+    let value: SecretFingerprint?
   }
+
+  func change() throws(SecretError) -> Change {
+    if let known { return known }
+    let key = SecretBytes(encode(record.id))
+    let value = isRemoval ? nil : try vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: key)
+    let change = Change(time: time, record: try record.change(), value: value)
+    known = change
+    return change
+  }
+  private var known: Change?
 }
 
 extension MergedRecord: HistoryRecord {
@@ -352,6 +368,12 @@ extension Array<MergedRecord> {
   /// From the last record on that keeps nothing.
   fileprivate var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
 
+  /// The newest record that is not left out, last, and those in conflict with it.
+  fileprivate var heads: [MergedRecord] {
+    guard let newest = last(where: { !$0.isLeftOut }) else { return [] }
+    return filter { !$0.isLeftOut && $0.lost(to: newest) } + [newest]
+  }
+
   /// Whether the newest record is the same change as the newest of `others`.
   fileprivate func hasNewest(of others: [MergedRecord]) throws(SecretError) -> Bool {
     guard let one = last, let two = others.last else { return isEmpty && others.isEmpty }
@@ -362,21 +384,26 @@ extension Array<MergedRecord> {
   fileprivate func twins(
     in others: [MergedRecord]
   ) throws(SecretError) -> [(one: MergedRecord, other: MergedRecord)] {
-    var (found, left, free): ([(MergedRecord, MergedRecord)], [MergedRecord], [MergedRecord]) = ([], [], others)
+    if others.isEmpty { return [] }
+    let others = others.map { ($0.record.sequence, $0) }
+    var free = Dictionary(others, uniquingKeysWith: { one, _ in one })
+    var (found, left): ([(MergedRecord, MergedRecord)], [MergedRecord]) = ([], [])
     for one in self {
-      if let index = free.firstIndex(where: { $0.record.sequence == one.record.sequence }),
-        try one.isSame(as: free[index])
-      {
-        found.append((one, free.remove(at: index)))
+      if let other = free[one.record.sequence], try one.isSame(as: other) {
+        found.append((one, other))
+        free[one.record.sequence] = nil
       } else {
         left.append(one)
       }
     }
-    for one in left {
-      for index in free.indices where try one.isSame(as: free[index]) {
-        found.append((one, free.remove(at: index)))
-        break
-      }
+    let times = Set(left.map(\.time))
+    var alike: [MergedRecord.Change: [MergedRecord]] = [:]
+    for (sequence, other) in others.reversed() where free[sequence] === other && times.contains(other.time) {
+      alike[try other.change(), default: []].append(other)
+    }
+    let common = Set(alike.keys.map(\.time))
+    for one in left where common.contains(one.time) {
+      if let other = alike[try one.change()]?.popLast() { found.append((one, other)) }
     }
     return found
   }
