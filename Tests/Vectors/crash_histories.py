@@ -308,12 +308,13 @@ class State:
             if goes and not takes_back:
                 found, standing = mine, heads[0]
                 again = [one for one in mine if one.time not in both and one not in news[0]]
+                stored_at = max([time, *(one.time for one in heads[0][:-1])])
             elif goes and not standing:
                 added = remove(account, time=time, keeps_nothing=not others and mine[-1] not in news[0])
                 if value is not None:
                     added = {"put": without(others_left[-1].put, "conflict", "ids") | {"modified": time}}
                 found = [*mine, Event(0, added)]
-                again = found[-1:]
+                again, stored_at = found[-1:], time
             elif standing:
                 last = max(standing, key=lambda one: (bool(one.put), one.time))
                 at = 0 if last in mine else 1
@@ -350,7 +351,7 @@ class State:
                     id = ("stored", time, one.time)
                     details = details | {"ids": frozenset({id})}
                     if at == len(found) - 1:
-                        details = without(details, "ids") | {"modified" if one.put else "time": time}
+                        details = without(details, "ids") | {"modified" if one.put else "time": stored_at}
                     stored.add(id)
                 elif is_new[at]:
                     details = details | {"ids": frozenset(id for id in ids(one) if id[0] != "taken")}
@@ -382,14 +383,18 @@ class State:
             before = {one.time for one in dict(ancestor.events).get(account, ())} if ancestor else set()
             left = [one for one in others if ids(one) & ours.known or one.time not in before]
             heads, other_heads = heads_of(mine), heads_of(left)
-            new = [one for one in heads if not ids(one) & theirs.known]
-            other_new = [one for one in other_heads if not ids(one) & ours.known]
+            # A value that was stored again is the same change, if the other side has it: it was replaced there.
+            times = {one.time for one in mine} & {one.time for one in others}
+            new = [one for one in heads if not ids(one) & theirs.known and one.time not in times]
+            other_new = [one for one in other_heads if not ids(one) & ours.known and one.time not in times]
             values = lambda events: {one.put["value"] for one in events if one.put}
             # Of two sides that did not know each other's values, both stay: one present, the others in conflict.
             both = values(new + other_new) | values(heads) & values(other_heads)
             # Of the values that lost, those that the other side has dropped since are dropped.
             stay = [one for one in heads if one in mine[-1:] or one in new or one.time in {two.time for two in others}]
             expected = [both] if other_new else [values(heads), values(stay)]
+            if any(not ids(one) & ours.known for one in left):
+                expected.append(both)
             if not takes_back and values(heads_of(found)) not in expected:
                 yield f"{account} has other values than it may have"
             has_news = bool(other_new)

@@ -193,7 +193,7 @@ def merged_secret(ours, theirs, time, take_back):
         for one in ours.entries:
             if one.is_known and not one.is_shared:
                 one.is_stored = one.is_new = True
-                one.time = time if one is mine else None
+                one.time = max([time, *(head.record.time for head in ours.heads[:-1])]) if one is mine else None
     elif is_taken_back and not standing:
         found = [*ours.entries, One(taking_back(ours, theirs, time))]
     elif standing:

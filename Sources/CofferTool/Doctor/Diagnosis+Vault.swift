@@ -159,7 +159,7 @@ extension Diagnosis {
     let conflicts = try vault.conflicts().map { "“\(SecretReference.text(of: $0))”" }
     if conflicts.isEmpty { return }
     add(
-      .bad, "vault", "a merge had to choose between two values of these secrets: \(conflicts.listed(most: 10))",
+      .bad, "vault", "a merge had to choose between values of these secrets: \(conflicts.listed(most: 10))",
       "Compare them with secret history, and choose one with secret restore or secret set.",
       status: .noSuchSecret)
   }

@@ -30,7 +30,7 @@ enum VaultNotes {
   static func noteConflicts(_ backend: any SecretBackend, among names: [SecretIdentifier]) throws(SecretError) {
     for name in try (backend as? VaultBackend)?.conflicts(among: names) ?? [] {
       note(
-        "secret: “\(name.account)” was changed on both sides of a merge, and this is one of the two values. To choose: secret history, "
+        "secret: “\(name.account)” was changed on both sides of a merge, and this is one of its values. To choose: secret history, "
           + "then secret restore or secret set.")
     }
   }

@@ -38,8 +38,8 @@ extension VaultBackend {
   /// What the copy takes away without a change that says so is taken away only with `takingBack`.
   ///
   /// Throws `.unexpectedVault` if the file is not a copy of this vault, `.unexpectedKey` if it has another master key,
-  /// `.rolledBack` if the two have no recent change in common, `.tooLarge` at a limit of the format, and an error of
-  /// the vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the
+  /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
+  /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the
   /// last barrier failed.
   @discardableResult
   public func merge(
@@ -48,7 +48,8 @@ extension VaultBackend {
     try merge(with: copy, ancestor: ancestor, takingBack: takingBack, previewed: nil)
   }
 
-  /// Does the same if the vault is still in the state of `previewed`. Otherwise throws `.conflict`.
+  /// Does the same if the vault is still in the state of `previewed`, and also if the key slot that opened the vault is
+  /// removed. Otherwise throws `.conflict`.
   package func merge(
     with copy: VaultCopy, ancestor: VaultCopy? = nil, takingBack: Bool, previewed: MergeReport?
   ) throws(SecretError) -> MergeReport {

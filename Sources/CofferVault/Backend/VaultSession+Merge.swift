@@ -14,7 +14,8 @@ extension VaultSession {
           .conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
       }
       if report.outcome == .unchanged { return (report, .done) }
-      let slots = report.outcome == .replaced ? merge.theirs.file.header.slots : merge.slots
+      if report.locksOut && previewed == nil { throw .lockedOut(path: path) }
+      let slots = merge.slots(of: report.outcome)
       try KeySlot.requireRoom(for: slots.count)
       try DerivationBudget.requireRoom(for: slots, chain.options)
       if report.outcome == .replaced {
@@ -56,6 +57,10 @@ extension VaultSession {
       } else if merge.isLater, takingBack || report.takenBack.isEmpty {
         report.outcome = .replaced
       }
+    }
+    if report.outcome != .unchanged {
+      let limit = report.outcome == .replaced ? theirs.base.settings.history : merge.historyLimit
+      merge.describe(merge.slots(of: report.outcome), limit, in: &report)
     }
     return (merge, report)
   }
@@ -114,6 +119,12 @@ extension SecretError {
   fileprivate static func otherVault(path: String) -> SecretError {
     SecretError(
       .unexpectedVault, "The vault at \(path) is not a copy of this one.", advice: "Nothing was changed.")
+  }
+
+  fileprivate static func lockedOut(path: String) -> SecretError {
+    SecretError(
+      .conflict, "The other copy has removed the key slot that opened the vault at \(path).",
+      advice: "Nothing was changed: this key would not open the merge. secret merge shows what it would do, and asks.")
   }
 
   fileprivate static func otherKey(path: String) -> SecretError {

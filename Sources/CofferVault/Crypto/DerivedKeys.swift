@@ -11,6 +11,8 @@ package final class DerivedKeys: Sendable {
   package let randomness: any Randomness
   /// Where the master key came from. This tells who can have made the vault.
   let origin: Origin
+  /// The id of the key slot that it was in, or `nil`.
+  let slot: Bytes16?
 
   package enum Origin: Sendable {
     /// From the key slot of a secret of the user. The maker of the vault knew that secret.
@@ -22,10 +24,10 @@ package final class DerivedKeys: Sendable {
   }
 
   /// `randomness` gives the nonces of seals.
-  package init(master: SecretBytes, randomness: any Randomness, origin: Origin = .secret) {
+  package init(master: SecretBytes, randomness: any Randomness, origin: Origin = .secret, slot: Bytes16? = nil) {
     precondition(master.count == Self.masterLength)
     subkeys = Subkey.allCases.map { Sodium.subkey($0, of: master) }
-    (self.master, self.randomness, self.origin) = (master, randomness, origin)
+    (self.master, self.randomness, self.origin, self.slot) = (master, randomness, origin, slot)
   }
 
   /// The keys of a new random master key.

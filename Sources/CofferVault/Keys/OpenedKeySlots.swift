@@ -35,7 +35,7 @@ package struct OpenedKeySlots: Sendable {
     }
     if vaultKeys == nil {
       let candidate = DerivedKeys(
-        master: master, randomness: randomness, origin: slot.recipient == nil ? .secret : .recipient)
+        master: master, randomness: randomness, origin: slot.recipient == nil ? .secret : .recipient, slot: slot.id)
       try candidate.authenticate(file.header)
       vaultKeys = candidate
     }

@@ -128,7 +128,7 @@ struct VaultMerge {
     if !takesBack {
       for one in ours where one.isKnown && !one.isShared { (one.isNew, one.isStored) = (true, true) }
       for one in heads.ours { one.stands = true }
-      if newest.isStored { newest.newTime = time }
+      if newest.isStored { newest.newTime = heads.ours.dropLast().reduce(time) { max($0, $1.time) } }
       return ours
     }
     for one in heads.ours where one.isGone { one.stands = false }
@@ -186,21 +186,37 @@ struct VaultMerge {
   /// Whether theirs shows the state of ours.
   var isLater: Bool { shown.theirs.contains(ours.state.checkpoint) }
 
+  /// The key slots that the vault has then.
+  func slots(of outcome: MergeReport.Outcome) -> [KeySlot] {
+    outcome == .replaced ? theirs.file.header.slots : slots
+  }
+
   /// The key slots that the merge has.
-  var slots: [KeySlot] {
+  private var slots: [KeySlot] {
     let (mine, others) = (ours.file.header.slots, theirs.file.header.slots)
-    func has(_ list: [KeySlot], _ slot: KeySlot) -> Bool {
-      list.contains { slot.isKnown ? $0.isKnown && $0.id == slot.id : $0.bytes == slot.bytes }
-    }
     func removed(_ slot: KeySlot, by vault: VaultSnapshot) -> Bool {
       slot.isKnown && vault.base.settings.formerSlots.contains { $0.id == slot.id }
     }
     let all =
-      mine.filter { has(others, $0) || !removed($0, by: theirs) }
-      + others.filter { !isOlder && !has(mine, $0) && !removed($0, by: ours) }
+      mine.filter { others.has($0) || !removed($0, by: theirs) }
+      + others.filter { !isOlder && !mine.has($0) && !removed($0, by: ours) }
     return all.filter { slot in
       slot.recipient == nil || !all.contains { $0.recipient == slot.recipient && $0.id < slot.id }
     }
+  }
+
+  /// Adds to `report` what the vault becomes with these slots and this limit.
+  func describe(_ slots: [KeySlot], _ limit: HistoryLimit, in report: inout MergeReport) {
+    func without(_ other: [KeySlot], _ slots: [KeySlot]) -> [VaultKeySlot] {
+      slots.enumerated().filter { !other.has($0.element) }.map { VaultKeySlot($0.element, at: $0.offset) }
+    }
+    let mine = ours.file.header.slots
+    (report.addedSlots, report.removedSlots) = (without(mine, slots), without(slots, mine))
+    report.historyLimit = limit == ours.base.settings.history ? nil : limit
+    let own = mine.first { $0.id == ours.keys.slot }
+    report.locksOut =
+      own.map { own in !slots.has(own) && !slots.contains { $0.recipient != nil && $0.recipient == own.recipient } }
+      ?? false
   }
 
   /// The known slots of both that neither lists as removed.
@@ -266,6 +282,13 @@ public struct MergeReport: Sendable {
   public internal(set) var takenBack: [Change] = []
   /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
   public internal(set) var leftOut: [SecretIdentifier] = []
+  /// The key slots that theirs has added, and those that it has removed.
+  public internal(set) var addedSlots: [VaultKeySlot] = []
+  public internal(set) var removedSlots: [VaultKeySlot] = []
+  /// Whether the key that opened the vault is among the removed ones.
+  public internal(set) var locksOut = false
+  /// The history limit, if it becomes another one.
+  public internal(set) var historyLimit: HistoryLimit?
   /// The secrets that are not the same in theirs and the ancestor, and of which nothing was taken.
   var untouched: [SecretIdentifier] = []
   /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
@@ -406,6 +429,12 @@ extension Array<MergedRecord> {
       if let other = alike[try one.change()]?.popLast() { found.append((one, other)) }
     }
     return found
+  }
+}
+
+extension Array<KeySlot> {
+  fileprivate func has(_ slot: KeySlot) -> Bool {
+    contains { slot.isKnown ? $0.isKnown && $0.id == slot.id : $0.bytes == slot.bytes }
   }
 }
 

@@ -8,7 +8,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     discussion: """
       secret init --git configures it for a clone. git calls it with the file from which both sides come, the file of each \
       side, and the path of the vault, and the merge takes the place of the second file: see secret merge. With status 1, git \
-      lists the vault as unmerged: a secret has two values, or the other side takes back what it has no change for, outside \
+      lists the vault as unmerged: a secret has more than one value, or the other side takes back what it has no change for, outside \
       of a revert, or the vault could not be merged, and is the file of your side.
       """)
 
@@ -40,7 +40,16 @@ struct GitMergeDriverCommand: ParsableCommand {
       note("secret: The other side has an older state of \(path), which adds nothing.")
     }
     for identifier in report.conflicts.sorted() {
-      note("secret: “\(identifier.account)” has two values in \(path). To choose: secret history, and secret restore")
+      note(
+        "secret: “\(identifier.account)” has more than one value in \(path). To choose: secret history, and secret restore"
+      )
+    }
+    for slot in report.addedSlots { note("secret: The other side has added the key slot \(slot.summary) to \(path).") }
+    for slot in report.removedSlots {
+      note("secret: The other side has removed the key slot \(slot.summary) from \(path).")
+    }
+    if let limit = report.historyLimit {
+      note("secret: The other side has changed the history limit of \(path): \(limit.sentence)")
     }
     let kept = operation == .revert ? [] : report.takenBack
     for change in kept.sorted(by: { $0.identifier < $1.identifier }) {

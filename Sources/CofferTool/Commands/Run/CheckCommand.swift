@@ -7,7 +7,7 @@ struct CheckCommand: ParsableCommand {
     "check", abstract: "Compare the project's file with the stored secrets.",
     discussion: """
       Prints a line for each secret that \(ProjectFile.name) declares, with its variable: ok, missing, optional (missing, and \
-      need not exist), conflict (a merge had to choose between two values), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
+      need not exist), conflict (a merge had to choose between values), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
       service that the file does not name (unused). Never prints a value. Exits with 1 if a secret is missing, has expired or is in conflict.
       """)
 

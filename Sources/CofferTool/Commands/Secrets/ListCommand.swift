@@ -40,7 +40,7 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Print the secrets that were removed and can be restored instead.")
   var removed = false
 
-  @Flag(help: "Print only secrets of which a merge had to choose between two values.")
+  @Flag(help: "Print only secrets of which a merge had to choose between values.")
   var conflicts = false
 
   @Flag(name: .shortAndLong, help: "Print times and labels as well.")

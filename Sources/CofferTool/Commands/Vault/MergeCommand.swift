@@ -67,7 +67,11 @@ struct MergeCommand: ParsableCommand {
     lines += found.takenBack.sorted { $0.identifier < $1.identifier }.map {
       Self.line($0.metadata == nil ? "gone" : "earlier value", $0)
     }
+    lines += found.addedSlots.map { "key slot added\t\($0.line)\n" }
+    lines += found.removedSlots.map { "key slot removed\t\($0.line)\n" }
+    if let limit = found.historyLimit { lines.append("history limit\t\(limit.sentence)\n") }
     try Output.standard.write(lines.joined())
+    if found.locksOut { note("The key that opened the vault is removed: it will not open the merge.") }
   }
 
   private static func line(_ event: String, _ change: MergeReport.Change) -> String {
@@ -77,7 +81,7 @@ struct MergeCommand: ParsableCommand {
   /// Asks whether the copy is to be merged, unless its pin was compared.
   private func confirm(_ found: MergeReport) throws {
     let goesOn = found.outcome == .replaced
-    if pin != nil || yes && goesOn { return }
+    if pin != nil || yes && goesOn && !found.locksOut { return }
     let advice =
       goesOn
       ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
