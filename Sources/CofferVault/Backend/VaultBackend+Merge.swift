@@ -39,8 +39,8 @@ extension VaultBackend {
   ///
   /// Throws `.unexpectedVault` if the file is not a copy of this vault, `.unexpectedKey` if it has another master key,
   /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
-  /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the
-  /// last barrier failed.
+  /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was
+  /// changed, unless the error says that the change is in the vault and only the last barrier failed.
   @discardableResult
   public func merge(
     with copy: VaultCopy, ancestor: VaultCopy? = nil, takingBack: Bool = false

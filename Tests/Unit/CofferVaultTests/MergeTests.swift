@@ -56,6 +56,56 @@ import Testing
     #expect(try vault.secret(identifier("name"), version: versions[1].number)?.value.string() == "earlier")
   }
 
+  // MARK: Values in conflict
+
+  private func inConflict(_ name: String) throws -> Set<String> {
+    let versions = try vault.versions(of: identifier(name)).filter { $0.kind == .conflict }
+    return try Set(
+      versions.compactMap { try vault.secret(identifier(name), version: $0.number)?.value.string() })
+  }
+
+  @Test func aValueInConflictStaysSoUntilSomebodyWhoSawItReplacesIt() throws {
+    try vault.setHistoryLimit(#require(HistoryLimit(versions: 0, days: 0)))
+    let (other, third) = (try branch(copy), try branch(directory.file("third")))
+    try vault.set("name", Array("ann".utf8))
+    try other.set("name", Array("bob".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    try third.set("name", Array("carl".utf8))
+    #expect(try vault.merge(with: VaultCopy(at: third.path)).conflicts == [identifier("name")])
+    #expect(try inConflict("name") == ["ann", "bob"])
+    // Who replaces the own value has not seen the others.
+    try other.set("name", Array("bob again".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["name": "bob again"])
+    #expect(try inConflict("name") == ["ann", "carl"])
+    // Without a change, a conflict is not told again.
+    #expect(try vault.merge(with: VaultCopy(at: third.path)).conflicts.isEmpty)
+    try vault.set("name", Array("chosen".utf8))
+    try third.set("other", Array("1".utf8))
+    try vault.merge(with: VaultCopy(at: third.path))
+    #expect(try values(vault) == ["name": "chosen", "other": "1"])
+    #expect(try inConflict("name").isEmpty)
+  }
+
+  @Test func aConflictOfTheCopyIsReported() throws {
+    let (other, third) = (try branch(copy), try branch(directory.file("third")))
+    try other.set("name", Array("bob".utf8))
+    try third.set("name", Array("carl".utf8))
+    try other.merge(with: VaultCopy(at: third.path))
+    #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts == [identifier("name")])
+  }
+
+  @Test func aRemovalTakesOnlyTheValueThatItsMakerSaw() throws {
+    let other = try branch(copy)
+    try vault.set("name", Array("ann".utf8))
+    try other.set("name", Array("bob".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    try other.remove(identifier("name"))
+    try vault.merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["name": "ann"])
+    #expect(try inConflict("name").isEmpty)
+  }
+
   @Test func whoeverSawEitherSideAcceptsTheMerge() throws {
     let other = try branch(copy)
     try vault.set("ours", Array("1".utf8))
@@ -92,6 +142,31 @@ import Testing
     try vault.merge(with: VaultCopy(at: copy), takingBack: true)
     #expect(try values(vault) == ["ours": "2"])
     #expect(try vault.versions(of: identifier("name")).isEmpty)
+  }
+
+  @Test func anErasureTakesOnlyTheValueThatItsMakerSaw() throws {
+    let other = try branch(copy)
+    try vault.set("name", Array("ann".utf8))
+    try other.set("name", Array("bob".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    try other.erase(identifier("name"))
+    try vault.merge(with: VaultCopy(at: copy), takingBack: true)
+    #expect(try values(vault) == ["name": "ann"])
+    #expect(try vault.versions(of: identifier("name")).count == 1)
+  }
+
+  @Test func whatIsNotTakenBackStaysWithItsVersions() throws {
+    let third = try branch(directory.file("third"))
+    try vault.set("name", Array("ann".utf8))
+    try third.set("name", Array("carl".utf8))
+    try vault.merge(with: VaultCopy(at: third.path))
+    let other = try branch(copy)
+    try other.erase(identifier("name"))
+    try vault.merge(with: VaultCopy(at: copy))
+    try other.set("other", Array("1".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["name": "carl", "other": "1"])
+    #expect(try inConflict("name") == ["ann"])
   }
 
   @Test func anOlderFileOnOurCommitUndoesNothing() throws {
@@ -221,6 +296,27 @@ import Testing
     #expect(try vault.description().keySlots.map(\.label) == ["", "ours", "theirs"])
     try other.merge(with: VaultCopy(at: vault.path))
     #expect(try Set(other.description().keySlots.map(\.label)) == ["", "ours", "theirs"])
+  }
+
+  @Test func theKeyThatOpenedTheVaultIsNotRemovedUnasked() throws {
+    let other = try branch(copy)
+    let slot = try vault.description().keySlots[0].id
+    try other.replaceKeySlot(id: slot, with: FixedCredential.otherKey.credential, label: "theirs")
+    try other.setHistoryLimit(#require(HistoryLimit(versions: 900, days: 0)))
+    for _ in 0..<2 {
+      expectError(.conflict) { try vault.merge(with: VaultCopy(at: copy)) }
+      let found = try vault.mergePreview(with: VaultCopy(at: copy), takingBack: false)
+      #expect(found.locksOut)
+      #expect(found.addedSlots.map(\.label) == ["theirs"])
+      #expect(found.removedSlots.map(\.id) == [slot])
+      #expect(found.historyLimit?.versions == 900)
+      // First the copy goes on from the vault, then both were changed.
+      try vault.set("ours", Array("1".utf8))
+    }
+    let found = try vault.mergePreview(with: VaultCopy(at: copy), takingBack: false)
+    _ = try vault.merge(with: VaultCopy(at: copy), takingBack: false, previewed: found)
+    let opened = VaultBackend(path: vault.path, credentials: [FixedCredential.otherKey])
+    #expect(try values(opened) == ["ours": "1"])
   }
 
   @Test func copiesUnderAnotherMasterKeyAreRefused() throws {
