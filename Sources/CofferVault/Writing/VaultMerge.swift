@@ -188,12 +188,8 @@ struct VaultMerge {
 
   /// The key slots that the vault has then.
   func slots(of outcome: MergeReport.Outcome) -> [KeySlot] {
-    outcome == .replaced ? theirs.file.header.slots : slots
-  }
-
-  /// The key slots that the merge has.
-  private var slots: [KeySlot] {
     let (mine, others) = (ours.file.header.slots, theirs.file.header.slots)
+    if outcome == .replaced { return others }
     func removed(_ slot: KeySlot, by vault: VaultSnapshot) -> Bool {
       slot.isKnown && vault.base.settings.formerSlots.contains { $0.id == slot.id }
     }
