@@ -549,6 +549,8 @@ class History:
                 stored.discard(account)
             else:
                 value = self.rng.randbytes(self.rng.choice((1, 40, 120)))
+                if self.rng.random() < 0.1:
+                    more["expires"] = NOW + 1000
                 changes.append(put(account, value, created=self.time, modified=self.time, **more))
                 stored.add(account)
         return changes

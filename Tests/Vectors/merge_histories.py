@@ -3,8 +3,8 @@
 
 usage: merge_histories.py [--histories N] [--seed S] [--write DIRECTORY]
 
-Secrets are stored, removed and erased on either side, with and without the mark that keeps nothing; key slots are added
-and removed, and history limits changed. The ancestor is none, the copy from which both come, a copy on the way of one
+Secrets are stored, removed and erased on either side, with and without the mark that keeps nothing; key slots are added,
+removed and replaced, history limits and master keys changed. The ancestor is none, the copy from which both come, a copy on the way of one
 side, as when one commit is taken, a copy of ours, as when a commit is reverted, or a file that is no ancestor. Each merge
 is also made in the other direction. With --write, the files and what is expected are written for another implementation.
 
@@ -63,16 +63,18 @@ class Merges(History):
         return self.rewritten(path, state, {"purge": [{"service": ch.SERVICE, "account": account}]}, account)
 
     def slots(self, path, state):
-        if len(state.slots) > 1 and self.rng.random() < 0.5:
+        """A slot is added or removed, or replaced by another one, as by a new passphrase."""
+        kind, description, added, removed = self.rng.choice(("add", "remove", "replace")), {}, set(), set()
+        if kind != "add" and len(state.slots) > 1:
             label = self.rng.choice(sorted(state.slots)[1:])
             found = next(slot.id.hex() for slot in self.read(path).header.slots if slot.label == label)
-            after = self.rewritten(path, state, {"remove_slots": [found]})
-            return replace(after, slots=after.slots - {label}, former_slots=after.former_slots | {label})
-        self.number += 1
-        label = f"member {self.number}"
-        slot = key_slot(label, self.rng.randbytes(32))
-        after = self.rewritten(path, state, {"add_slots": [slot]})
-        return replace(after, slots=after.slots | {label})
+            description["remove_slots"], removed = [found], {label}
+        if kind != "remove" or not removed:
+            self.number += 1
+            label = f"member {self.number}"
+            description["add_slots"], added = [key_slot(label, self.rng.randbytes(32))], {label}
+        after = self.rewritten(path, state, description)
+        return replace(after, slots=after.slots - removed | added, former_slots=after.former_slots | removed)
 
     def limit(self, path, state):
         limit = {"versions": self.rng.randint(0, 4), "days": self.rng.choice((0, 1000, 2000))}
@@ -90,6 +92,20 @@ class Merges(History):
             here += self.step(OURS, self.state) if self.rng.random() < 0.9 else []
             there += self.step(THEIRS, self.state) if self.rng.random() < 0.9 else []
             yield from self.merges(here, there)
+            if self.rng.random() < 0.1:
+                self.refuses_another_key()
+
+    def refuses_another_key(self):
+        """A side that has changed its master key is refused, in both directions."""
+        rekeyed = c.rewritten(self.read(OURS), {"now": NOW, "slots": [key_slot()]}, self.random)[0]
+        for sides in ((self.disk.names[OURS].data, rekeyed), (rekeyed, self.disk.names[OURS].data)):
+            try:
+                self.made(*sides, b"", True)
+            except f.Refused as refused:
+                if refused.outcome != f.ANOTHER_KEY:
+                    raise Wrong(f"another master key is {refused.outcome}") from None
+            else:
+                raise Wrong("a side with another master key is merged")
 
     def merges(self, here, there):
         (ours, ours_file), (theirs, theirs_file) = here[-1], there[-1]
