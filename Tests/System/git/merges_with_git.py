@@ -562,6 +562,24 @@ def a_side_that_removed_a_member(lab):
 
 
 @case
+def a_side_that_removed_our_key(lab):
+    ann, bob = lab.pair()
+    ann.set(a="1")
+    ann.git("push", "-q")
+    bob.git("pull", "-q")
+    slot = next(one["id"] for one in json.loads(ann.secret("key", "list", "--json").stdout) if bob.recipient.startswith(one["recipient"][:20]))
+    ann.secret("key", "remove", slot)
+    ann.commit("without bob")
+    ann.git("push", "-q")
+    bob.set(theirs="3")
+    done = bob.git("pull", "--no-rebase", "--no-edit", status=1)
+    if "Your key does not open the other side" not in done.stderr or "git checkout --theirs" not in done.stderr:
+        raise Wrong(f"the message does not say which side: {done.stderr}")
+    bob.expect_unmerged()
+    bob.expect(a="1", theirs="3")
+
+
+@case
 def fast_forward_to_a_vault_of_somebody_who_left(lab):
     ann, bob = lab.pair()
     ann.set(a="1")

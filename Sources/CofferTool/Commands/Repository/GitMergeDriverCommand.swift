@@ -93,19 +93,24 @@ struct GitMergeDriverCommand: ParsableCommand {
     if error?.code != .unexpectedKey {
       return ["When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)"]
     }
-    let counts = [ours, theirs].map { formerKeyCount($0) }
-    let (side, other) = counts[0] > counts[1] ? ("--ours", ":3:") : ("--theirs", ":2:")
+    let (mine, others) = (formerKeyCount(ours), formerKeyCount(theirs))
+    let isOurs = others.map { mine ?? 0 > $0 } ?? false
+    let (side, other) = isOurs ? ("--ours", ":3:") : ("--theirs", ":2:")
+    let reason =
+      others == nil
+      ? "Your key does not open the other side. If a key was changed or removed here, keep your file: git add -- \(file). If there, take that one, with a key that opens it, and single secrets of yours:"
+      : "One side has another master key, because it removed a key. Keep the file of that side, take single secrets of the other:"
     return [
-      "One side has another master key, because it removed a key. Keep the file of that side, take single secrets of the other:",
+      reason,
       "  git checkout \(side) -- \(file)",
       "  git show \(other)\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) --former-key --overwrite NAME…",
       "  git add -- \(file)",
     ]
   }
 
-  /// How often the master key of the vault was changed, or -1 if it does not open: after a removal, one side opens only
-  /// with keys that were not removed.
-  private func formerKeyCount(_ path: String) -> Int {
-    do throws(SecretError) { return try GitWorkTree.temporary(path, []).formerKeyCount() } catch { return -1 }
+  /// How often the master key of the vault was changed, or `nil` if it does not open: after a removal, one side opens
+  /// only with keys that were not removed.
+  private func formerKeyCount(_ path: String) -> Int? {
+    do throws(SecretError) { return try GitWorkTree.temporary(path, []).formerKeyCount() } catch { return nil }
   }
 }
