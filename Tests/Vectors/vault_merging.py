@@ -134,18 +134,19 @@ class Side:
 
 def twins_of(entries, others):
     """The one among `others` that is the same change, by the id of each entry that has one."""
-    found, alike, at_sequence = {}, {}, {other.record.sequence: other for other in others}
+    found, at_sequence = {}, {other.record.sequence: other for other in others}
     for one in entries:
         other = at_sequence.get(one.record.sequence)
         if other and other.change == one.change:
             found[id(one)] = other
-    taken = {id(other) for other in found.values()}
-    for other in others:
-        if id(other) not in taken:
-            alike.setdefault(other.change, deque()).append(other)
-    for one in entries:
-        if id(one) not in found and alike.get(one.change):
-            found[id(one)] = alike[one.change].popleft()
+    for kinds in ((True, False), (False, True), (True, True)):
+        taken, alike = {id(other) for other in found.values()}, {}
+        for other in others:
+            if id(other) not in taken and other.has_origin == kinds[1]:
+                alike.setdefault(other.change, deque()).append(other)
+        for one in entries:
+            if id(one) not in found and one.has_origin == kinds[0] and alike.get(one.change):
+                found[id(one)] = alike[one.change].popleft()
     return found
 
 
@@ -157,6 +158,10 @@ class One:
         self.twin, self.is_left_out = None, False
         self.is_new, self.is_unmarked, self.loses, self.is_stored, self.time = True, False, False, False, None
         self.is_known = self.is_of_ancestor = False
+
+    @property
+    def has_origin(self):
+        return self.record.field(p.ORIGIN) is not None
 
     @property
     def is_shared(self):

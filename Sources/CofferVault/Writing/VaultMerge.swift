@@ -336,6 +336,7 @@ final class MergedRecord {
   var isShared: Bool { twin != nil }
   var isNews: Bool { !isKnown && !isLeftOut }
   var isKept: Bool { isShared || isNews }
+  var hasOrigin: Bool { record.origin != nil }
   /// Whether ours has it, and theirs had it or the ancestor has.
   var isGone: Bool { !isShared && (isKnown || isOfAncestor) }
 
@@ -399,13 +400,13 @@ extension Array<MergedRecord> {
     return try one.isSame(as: two)
   }
 
-  /// The records with those of `others` that are the same change: first those with the same sequence, then in order.
+  /// The records with those of `others` that are the same change. Those with the same sequence come first; among those
+  /// without an origin, there are no others.
   fileprivate func twins(
     in others: [MergedRecord]
   ) throws(SecretError) -> [(one: MergedRecord, other: MergedRecord)] {
     if others.isEmpty { return [] }
-    let others = others.map { ($0.record.sequence, $0) }
-    var free = Dictionary(others, uniquingKeysWith: { one, _ in one })
+    var free = Dictionary(others.map { ($0.record.sequence, $0) }, uniquingKeysWith: { one, _ in one })
     var (found, left): ([(MergedRecord, MergedRecord)], [MergedRecord]) = ([], [])
     for one in self {
       if let other = free[one.record.sequence], try one.isSame(as: other) {
@@ -415,14 +416,22 @@ extension Array<MergedRecord> {
         left.append(one)
       }
     }
-    let times = Set(left.map(\.time))
-    var alike: [MergedRecord.Change: [MergedRecord]] = [:]
-    for (sequence, other) in others.reversed() where free[sequence] === other && times.contains(other.time) {
-      alike[try other.change(), default: []].append(other)
-    }
-    let common = Set(alike.keys.map(\.time))
-    for one in left where common.contains(one.time) {
-      if let other = alike[try one.change()]?.popLast() { found.append((one, other)) }
+    if left.isEmpty { return found }
+    var paired: Set<Int> = []
+    for (hasOrigin, otherHas) in [(true, false), (false, true), (true, true)] {
+      let mine = left.filter { $0.hasOrigin == hasOrigin && !paired.contains($0.record.sequence) }
+      let times = Set(mine.map(\.time))
+      var alike: [MergedRecord.Change: [MergedRecord]] = [:]
+      for other in others.reversed() where other.hasOrigin == otherHas && times.contains(other.time) {
+        if free[other.record.sequence] === other { alike[try other.change(), default: []].append(other) }
+      }
+      let common = Set(alike.keys.map(\.time))
+      for one in mine where common.contains(one.time) {
+        guard let other = alike[try one.change()]?.popLast() else { continue }
+        found.append((one, other))
+        free[other.record.sequence] = nil
+        paired.insert(one.record.sequence)
+      }
     }
     return found
   }

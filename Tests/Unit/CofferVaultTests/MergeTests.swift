@@ -261,6 +261,26 @@ import Testing
     #expect(try values(open(copy)) == ["ours": "2"])
   }
 
+  @Test func aRemovalIsNotTakenForAnEarlierOneOfTheSameMoment() throws {
+    var environment = VaultEnvironment()
+    environment.now = { Date(timeIntervalSince1970: 1_000_000) }
+    func open(_ path: String) -> VaultBackend {
+      VaultBackend(
+        path: path, credentials: [FixedCredential.key], options: VaultOptions(), environment: environment)
+    }
+    try open(vault.path).setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
+    try open(vault.path).set("name", Array("1".utf8))
+    try open(vault.path).remove(identifier("name"))
+    for value in ["2", "3"] { try open(vault.path).set("name", Array(value.utf8)) }
+    _ = try branch(copy)
+    try open(copy).remove(identifier("name"))
+    // The rewrite drops the first removal.
+    try open(copy).compact()
+    try open(vault.path).set("ours", Array("4".utf8))
+    try open(vault.path).merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["ours": "4"])
+  }
+
   // MARK: What is refused
 
   @Test func aMergeOfAnotherStateThanThePreviewedOneIsRefused() throws {
