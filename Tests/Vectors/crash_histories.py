@@ -286,20 +286,20 @@ class State:
         # In the order of lookup ids, which numbers the changes.
         for account in sorted({*sides[0], *sides[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
             mine, others = (remembered(side.get(account, ())) for side in sides[:2])
-            before = {one.time for one in sides[2].get(account, ())}
-            both = {one.time for one in mine} & {one.time for one in others}
-            news = [[one for one in mine if one.time not in both and not ids(one) & other.known]]
-            news += [[one for one in others if one.time not in both and not ids(one) & self.known]]
-            is_whole &= not any(one.time in before for one in news[1])
-            news[1] = [one for one in news[1] if one.time not in before]
-            others_left = [one for one in others if one.time in both or one.time not in before or ids(one) & self.known]
+            before = Shared(others, sides[2].get(account, ()))
+            mine_before = Shared(mine, sides[2].get(account, ()))
+            both = Shared(mine, others)
+            news = [[one for one in mine if one not in both and not ids(one) & other.known]]
+            news += [[one for one in others if one not in both and not ids(one) & self.known]]
+            is_whole &= not any(one in before for one in news[1])
+            news[1] = [one for one in news[1] if one not in before]
+            others_left = [one for one in others if one in both or one not in before or ids(one) & self.known]
             heads = [heads_of(mine), heads_of(others_left)]
-            ends = [{one.time for one in side} for side in heads]
             standing = [
                 one for at in (0, 1) for one in heads[at]
-                if one in news[at] or one.time in both and one.time in ends[1 - at]
+                if one in news[at] or one in both and any(both[id(one)] is two for two in heads[1 - at])
             ]  # fmt: skip
-            is_gone = lambda one: one.time not in both and (one not in news[0] or one.time in before)
+            is_gone = lambda one: one not in both and (one not in news[0] or one in mine_before)
             value, again, is_marked = present(others_left), [], True
             goes = mine and is_gone(mine[-1]) and not any(one in news[1] for one in heads[1])
             goes = goes and (mine[-1].put or value is not None)
@@ -307,7 +307,7 @@ class State:
                 standing = [one for one in standing if one not in mine or not is_gone(one)]
             if goes and not takes_back:
                 found, standing = mine, heads[0]
-                again = [one for one in mine if one.time not in both and one not in news[0]]
+                again = [one for one in mine if one not in both and one not in news[0]]
                 stored_at = max([time, *(one.time for one in heads[0][:-1])])
             elif goes and not standing:
                 added = remove(account, time=time, keeps_nothing=not others and mine[-1] not in news[0])
@@ -319,49 +319,46 @@ class State:
                 last = max(standing, key=lambda one: (bool(one.put), one.time))
                 at = 0 if last in mine else 1
                 side, given = (mine, others)[at], news[1 - at]
-                kept = [one for one in side if one != last and (one.time in both or one in news[at])]
+                kept = [one for one in side if one != last and (one in both or one in news[at])]
                 end = max(0, len(kept) - (0 if last.put else 1))
                 newest = (mine, others_left)[at][-1]
                 found, is_marked = [*kept[:end], *given, *kept[end:], last], not given and last == newest
             else:
-                found = [one for one in mine if one.time in both or one in news[0]]
+                found = [one for one in mine if one in both or one in news[0]]
                 found += mine[-1:] if found and mine[-1] != found[-1] else []
             # A remove stays only directly after a put.
             found = [two for one, two in zip([None, *found], found) if two.put or one and one.put]
-            numbers = {}
-            for one in (*mine, *others):
-                numbers.setdefault(one.time, set()).add(one.sequence)
             is_new = [
-                one.sequence > agreed or any(one is two for two in again) or one.time in both and len(numbers[one.time]) > 1
+                one.sequence > agreed or any(one is two for two in again) or one in both and both[id(one)].sequence != one.sequence
                 for one in found
             ]
             is_new = [any(is_new[: at + 1]) for at in range(len(found))]
             number, sequence = sequence, sequence + sum(is_new)
             last = (sequence if is_new[-1] else found[-1].sequence) if found else 0
-            stands = {one.time for one in standing if one.put} if found and found[-1].put else set()
+            stands = [one for one in standing if one.put] if found and found[-1].put else []
             for at, one in enumerate(found):
                 number += is_new[at]
                 kind, details = next(iter(one.change.items()))
                 details = without(details, "conflict")
-                if one.time in stands and at < len(found) - 1:
+                if any(one is two or one in both and both[id(one)] is two for two in stands) and one.put["value"] != found[-1].put["value"]:
                     details = details | {"conflict": last}
                 if not is_marked:
                     details = details | {"keeps_nothing": False}
                 if any(one is two for two in again):
-                    id = ("stored", time, one.time)
-                    details = details | {"ids": frozenset({id})}
+                    mark = ("stored", time, one.time)
+                    details = without(details, "moved") | {"ids": frozenset({mark})}
                     if at == len(found) - 1:
                         details = without(details, "ids") | {"modified" if one.put else "time": stored_at}
-                    stored.add(id)
+                    stored.add(mark)
                 elif is_new[at]:
-                    details = details | {"ids": frozenset(id for id in ids(one) if id[0] != "taken")}
+                    details = details | {"ids": frozenset(mark for mark in ids(one) if mark[0] != "taken") | {alias}, "moved": True}
                 if any(one is two for two in news[1]):
                     details = details | {"ids": details.get("ids", ids(one)) | {alias}}
                 found[at] = Event(number if is_new[at] else one.sequence, {kind: details})
             if found:
                 events[account] = tuple(found)
         # With something left out it shows none of theirs' states: its successors know what it took by another name.
-        known = self.known | stored | (other.known if is_whole else {alias})
+        known = self.known | stored | {alias} | (other.known if is_whole else set())
         former = self.former_slots | other.former_slots
         slots = (self.slots | other.slots) - former
         merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())), slots=slots, former_slots=former)
@@ -380,13 +377,11 @@ class State:
         """What must not be in a merge of two sides, whatever the rule is."""
         for account in ACCOUNTS:
             mine, others, found = (remembered(dict(one.events).get(account, ())) for one in (ours, theirs, self))
-            before = {one.time for one in dict(ancestor.events).get(account, ())} if ancestor else set()
-            left = [one for one in others if ids(one) & ours.known or one.time not in before]
+            before = Shared(others, dict(ancestor.events).get(account, ())) if ancestor else ()
+            left = [one for one in others if ids(one) & ours.known or one not in before]
             heads, other_heads = heads_of(mine), heads_of(left)
-            # A value that was stored again is the same change, if the other side has it: it was replaced there.
-            times = {one.time for one in mine} & {one.time for one in others}
-            new = [one for one in heads if not ids(one) & theirs.known and one.time not in times]
-            other_new = [one for one in other_heads if not ids(one) & ours.known and one.time not in times]
+            new = [one for one in heads if not ids(one) & theirs.known]
+            other_new = [one for one in other_heads if not ids(one) & ours.known]
             values = lambda events: {one.put["value"] for one in events if one.put}
             # Of two sides that did not know each other's values, both stay: one present, the others in conflict.
             both = values(new + other_new) | values(heads) & values(other_heads)
@@ -421,6 +416,25 @@ class State:
 def ids(event):
     """A state that knows one of these has passed the event."""
     return event.one.get("ids") or frozenset({("stored", event.time)})
+
+
+class Shared(dict):
+    """The events of two files that are the same change, by the id of each. A merge that gives one a number moves it."""
+
+    def __init__(self, events, others):
+        is_moved = lambda one: "moved" in one.one
+        rules = [lambda one, two: one.sequence == two.sequence]
+        for kinds in ((True, False), (False, True), (True, True)):
+            rules.append(lambda one, two, kinds=kinds: (is_moved(one), is_moved(two)) == kinds)
+        for rule in rules:
+            for one in events:
+                free = (two for two in others if two not in self and one.time == two.time and rule(one, two))
+                two = None if one in self else next(free, None)
+                if two:
+                    self[id(one)], self[id(two)] = two, one
+
+    def __contains__(self, event):
+        return id(event) in self.keys()
 
 
 def without(fields, *names):

@@ -218,7 +218,7 @@ def merged_secret(ours, theirs, time, take_back):
     for one in found:
         is_new = one.is_new = is_new or one.is_new
         stands = one in standing or one.is_shared and one.twin in standing
-        one.loses = stands and one.record.is_put and found[-1].record.is_put and one is not found[-1]
+        one.loses = stands and one.record.is_put and found[-1].record.is_put and one.entry.value != found[-1].entry.value
     return found, is_taken_back
 
 

@@ -82,7 +82,10 @@ struct VaultMerge {
     for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
     let newest = found.last
     let number = newest?.isNew == true ? lastSequence + found.count(where: \.isNew) : newest?.record.sequence
-    let lost = newest?.isRemoval == false ? found.dropLast().filter { $0.stands && !$0.isRemoval } : []
+    var lost: [MergedRecord] = []
+    for one in found.dropLast() where one.stands && !one.isRemoval && newest?.isRemoval == false {
+      if let newest, try !one.hasValue(of: newest) { lost.append(one) }
+    }
     for one in lost { one.conflict = number }
     if let newest, !lost.isEmpty,
       !(lost + [newest]).allSatisfy({ ($0.vault === self.ours ? $0 : $0.twin)?.isHead ?? false })
@@ -352,6 +355,10 @@ final class MergedRecord {
     if time != other.time { return false }
     if record.bytes == other.record.bytes { return true }
     return try change() == other.change()
+  }
+
+  func hasValue(of other: MergedRecord) throws(SecretError) -> Bool {
+    try change().value == other.change().value
   }
 
   /// What all records of one change have in common, so that they can be looked up.

@@ -95,6 +95,14 @@ import Testing
     #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts == [identifier("name")])
   }
 
+  @Test func equalValuesAreNotInConflict() throws {
+    let other = try branch(copy)
+    try other.set("name", Array("same".utf8))
+    try vault.set("name", Array("same".utf8))
+    #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts.isEmpty)
+    #expect(try inConflict("name").isEmpty)
+  }
+
   @Test func aRemovalTakesOnlyTheValueThatItsMakerSaw() throws {
     let other = try branch(copy)
     try vault.set("name", Array("ann".utf8))
