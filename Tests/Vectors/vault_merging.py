@@ -207,6 +207,7 @@ def merged_secret(ours, theirs, time, take_back):
         kept = [one for one in side.kept if one is not newest]
         at = max(0, len(kept) - (not newest.record.is_put))
         found = [*kept[:at], *given, *kept[at:], newest]
+        newest.is_new = newest.is_new or newest is not side.newest
         for one in found if given or newest is not side.newest else ():
             one.is_unmarked = True
     else:

@@ -170,7 +170,9 @@ struct VaultMerge {
     // A removal stays behind the value that it removes.
     let end = kept.dropLast(newest.isRemoval ? 1 : 0).count
     let result = kept[..<end] + news + kept[end...] + [newest]
-    if !news.isEmpty || newest !== (isOurs ? heads.ours : heads.theirs).last {
+    let isMoved = newest !== (isOurs ? heads.ours : heads.theirs).last
+    if isMoved { newest.isNew = true }
+    if !news.isEmpty || isMoved {
       for one in result { one.isUnmarked = true }
     }
     return Array(result)
