@@ -1,0 +1,60 @@
+public import CofferCore
+public import FoundationEssentials
+
+/// What a merge found.
+public struct MergeReport: Sendable {
+  /// What became of the vault.
+  public enum Outcome: Sendable {
+    /// The other copy is older, or the same. Nothing was changed.
+    case unchanged
+    /// The other copy goes on from the vault, and took its place.
+    case replaced
+    /// The vault has the changes of both.
+    case merged
+  }
+
+  /// What theirs has of one secret.
+  public struct Change: Sendable {
+    /// The name of the secret.
+    public let identifier: SecretIdentifier
+    /// The metadata of the value that theirs has, or `nil` if it has none.
+    public let metadata: SecretMetadata?
+    /// When theirs changed the secret, or, if it takes it back, when ours did.
+    public let date: Date
+
+    init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date) {
+      (self.identifier, metadata, self.date) = (identifier, value?.metadata, date)
+    }
+  }
+
+  /// The secrets that are as theirs has them, because theirs changed them.
+  public internal(set) var changes: [Change] = []
+  /// The secrets that have several values in the merge, unless the vault already had all of these.
+  public internal(set) var conflicts: [SecretIdentifier] = []
+  /// The secrets that theirs changed, or lost, without a change that says so.
+  public internal(set) var takenBack: [Change] = []
+  /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
+  public internal(set) var leftOut: [SecretIdentifier] = []
+  /// The key slots that theirs has added.
+  public internal(set) var addedSlots: [VaultKeySlot] = []
+  /// The key slots of the vault that theirs has removed.
+  public internal(set) var removedSlots: [VaultKeySlot] = []
+  /// Whether the key that opened the vault is among the removed ones.
+  public internal(set) var locksOut = false
+  /// The history limit, if it becomes another one.
+  public internal(set) var historyLimit: HistoryLimit?
+  /// The secrets that are not the same in theirs and the ancestor, and of which nothing was taken.
+  var untouched: [SecretIdentifier] = []
+  /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
+  var hasOtherSlots = false
+  /// Whether theirs and the ancestor differ in something that was not taken, as in a revert that cannot undo all.
+  package var isPartial: Bool { outcome == .unchanged || hasOtherSlots || !untouched.isEmpty }
+  /// How many things were found that concern secrets.
+  var count: Int { changes.count + conflicts.count + takenBack.count }
+  /// What was done.
+  public internal(set) var outcome = Outcome.merged
+  /// The pins of the vault and of the copy, both from before the merge.
+  var pins: [String] = []
+  /// The pin of the copy in the state that was merged.
+  public var pin: String { pins.last ?? "" }
+}
