@@ -370,6 +370,8 @@ class State:
             if ancestor.limit in (self.limit, other.limit):
                 return other.limit if ancestor.limit == self.limit else self.limit
         one, two = dict(self.limit), dict(other.limit)
+        if (one["versions"] == 0) != (two["versions"] == 0):
+            return other.limit if one["versions"] == 0 else self.limit
         days = [one["days"], two["days"]]
         return tuple({"versions": max(one["versions"], two["versions"]), "days": 0 if 0 in days else max(days)}.items())
 

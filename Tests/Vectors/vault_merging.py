@@ -303,6 +303,8 @@ def merged_limit(ours, theirs, ancestor):
             return vars(two)
         if limit_of(ancestor) == two:
             return vars(one)
+    if (one.versions == 0) != (two.versions == 0):
+        return vars(two if one.versions == 0 else one)
     days = 0 if 0 in (one.days, two.days) else max(one.days, two.days)
     return {"versions": max(one.versions, two.versions), "days": days}
 

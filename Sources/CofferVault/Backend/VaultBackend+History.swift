@@ -62,7 +62,8 @@ extension VaultBackend {
 
   /// Gives a secret another name, in one change. The new name gets all versions with their times. But if the new name
   /// already has versions, it gets only the current version, with the present time. A damaged earlier version is left
-  /// out. Under the old name, all versions stay as those of a removed secret.
+  /// out. Under the old name, all versions stay as those of a removed secret. Throws `.conflict` if the secret has
+  /// several values since a merge.
   package func move(
     _ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
   ) throws(SecretError) -> SecretMoveOutcome {
@@ -72,6 +73,9 @@ extension VaultBackend {
         if old == new { return .moved }
         if try transaction.item(new) != nil, !replacing { return .taken }
         let (vault, newest) = (transaction.vault, try transaction.vault.newest(old))
+        if let newest, try vault.history(of: old, now: environment.now()).contains(where: { $0.lost(to: newest) }) {
+          throw .inConflict(old)
+        }
         if try vault.history(of: new, now: environment.now()).isEmpty {
           for entry in try vault.history(of: old, now: environment.now()).dropLast()
           where entry.record.kind == .put {
@@ -106,5 +110,13 @@ extension VaultBackend {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { _, changes in changes.history = limit }
     }
+  }
+}
+
+extension SecretError {
+  fileprivate static func inConflict(_ identifier: SecretIdentifier) -> SecretError {
+    SecretError(
+      .conflict, "“\(identifier.account)” was changed on both sides of a merge, and has several values.",
+      advice: "Nothing was changed. Choose one first: secret history, then secret restore or secret set.")
   }
 }

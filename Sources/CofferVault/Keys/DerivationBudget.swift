@@ -25,22 +25,25 @@ struct DerivationBudget {
   static func requireRoom(
     for cost: VaultKeySlot.Cost, beside others: [KeySlot], _ options: VaultOptions
   ) throws(SecretError) {
-    try requireRoom(for: [cost] + others.compactMap { $0.parameters?.cost }, options)
-  }
-
-  /// Throws `.tooLarge` if a passphrase could not be tried on all of `slots` together.
-  static func requireRoom(for slots: [KeySlot], _ options: VaultOptions) throws(SecretError) {
-    try requireRoom(for: slots.compactMap { $0.parameters?.cost }, options)
-  }
-
-  private static func requireRoom(
-    for costs: [VaultKeySlot.Cost], _ options: VaultOptions
-  ) throws(SecretError) {
-    var budget = DerivationBudget(options)
-    guard costs.allSatisfy({ budget.spend($0) }) else {
+    let costs = [cost] + others.compactMap { $0.parameters?.cost }
+    guard hasRoom(for: costs, options) else {
       throw SecretError(
         .tooLarge, "With this passphrase, the vault would cost more to unlock than the limit permits.",
         advice: "Choose a lower cost, remove another passphrase first, or add a key file instead.")
     }
+  }
+
+  /// Throws `.tooLarge` if a passphrase could not be tried on all of `slots` together.
+  static func requireRoom(for slots: [KeySlot], _ options: VaultOptions) throws(SecretError) {
+    guard hasRoom(for: slots.compactMap { $0.parameters?.cost }, options) else {
+      throw SecretError(
+        .tooLarge, "With the passphrases of both copies, the vault would cost more to unlock than the limit permits.",
+        advice: "Nothing was changed. Take single secrets of the other copy instead: secret copy --from vault:OTHER.")
+    }
+  }
+
+  private static func hasRoom(for costs: [VaultKeySlot.Cost], _ options: VaultOptions) -> Bool {
+    var budget = DerivationBudget(options)
+    return costs.allSatisfy { budget.spend($0) }
   }
 }

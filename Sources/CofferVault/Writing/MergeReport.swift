@@ -41,7 +41,7 @@ public struct MergeReport: Sendable {
   public internal(set) var removedSlots: [VaultKeySlot] = []
   /// Whether the key that opened the vault is among the removed ones.
   public internal(set) var locksOut = false
-  /// The history limit, if it becomes another one.
+  /// The history limit that the vault has then, if the two have different ones.
   public internal(set) var historyLimit: HistoryLimit?
   /// The secrets that are not the same in theirs and the ancestor, and of which nothing was taken.
   var untouched: [SecretIdentifier] = []

@@ -213,7 +213,7 @@ struct VaultMerge {
     }
     let mine = ours.file.header.slots
     (report.addedSlots, report.removedSlots) = (without(mine, slots), without(slots, mine))
-    report.historyLimit = limit == ours.base.settings.history ? nil : limit
+    report.historyLimit = ours.base.settings.history == theirs.base.settings.history ? nil : limit
     let own = mine.first { $0.id == ours.keys.slot }
     report.locksOut =
       own.map { own in !slots.has(own) && !slots.contains { $0.recipient != nil && $0.recipient == own.recipient } }
@@ -236,6 +236,7 @@ struct VaultMerge {
       if former == one { return two }
       if former == two { return one }
     }
+    if (one.versions == 0) != (two.versions == 0) { return one.versions == 0 ? two : one }
     let days = one.days == 0 || two.days == 0 ? 0 : max(one.days, two.days)
     return HistoryLimit(versions: max(one.versions, two.versions), days: days) ?? one
   }

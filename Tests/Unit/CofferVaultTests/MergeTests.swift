@@ -95,6 +95,26 @@ import Testing
     #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts == [identifier("name")])
   }
 
+  @Test func aSecretInConflictIsNotMoved() throws {
+    let other = try branch(copy)
+    try vault.set("name", Array("ann".utf8))
+    try other.set("name", Array("bob".utf8))
+    try vault.merge(with: VaultCopy(at: copy))
+    expectError(.conflict) {
+      _ = try vault.move(identifier("name"), to: identifier("new"), replacing: false)
+    }
+    #expect(try inConflict("name") == ["ann"])
+  }
+
+  @Test func aLimitThatKeepsNothingHasNoAge() throws {
+    let other = try branch(copy)
+    let limit = try vault.historyLimit()
+    try other.setHistoryLimit(.none)
+    try vault.set("ours", Array("1".utf8))
+    #expect(try vault.merge(with: VaultCopy(at: copy)).historyLimit == limit)
+    #expect(try vault.historyLimit() == limit)
+  }
+
   @Test func equalValuesAreNotInConflict() throws {
     let other = try branch(copy)
     try other.set("name", Array("same".utf8))

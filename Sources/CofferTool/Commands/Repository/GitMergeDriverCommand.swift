@@ -49,7 +49,12 @@ struct GitMergeDriverCommand: ParsableCommand {
       note("secret: The other side has removed the key slot \(slot.summary) from \(path).")
     }
     if let limit = report.historyLimit {
-      note("secret: The other side has changed the history limit of \(path): \(limit.sentence)")
+      note("secret: The two sides of \(path) have different history limits. From now on: \(limit.sentence)")
+    }
+    for change in operation == .revert ? report.takenBack.sorted(by: { $0.identifier < $1.identifier }) : [] {
+      note(
+        "secret: The revert \(change.metadata == nil ? "removes" : "gives an earlier value to") “\(change.identifier.account)”."
+      )
     }
     let kept = operation == .revert ? [] : report.takenBack
     for change in kept.sorted(by: { $0.identifier < $1.identifier }) {
@@ -67,7 +72,11 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     let leavesOut = operation == .rebase && !report.leftOut.isEmpty
     if report.conflicts.isEmpty && kept.isEmpty && !leavesOut && !isPartial { return }
-    note("secret: Everything else is merged. Change what should be otherwise, then: git add \(path.quotedForShell)")
+    let lacks = operation == .rebase && (leavesOut || !kept.isEmpty)
+    note(
+      lacks
+        ? "secret: The branch below yours lacks what is named. To keep all: git rebase --abort, then git merge"
+        : "secret: Everything else is merged. Change what should be otherwise, then: git add \(path.quotedForShell)")
     throw ExitCode(ExitStatus.noSuchSecret.rawValue)
   }
 
