@@ -199,7 +199,9 @@ def revert_of_a_commit_that_is_not_the_newest(lab):
     ann.set(a="1", b="1")
     ann.set(a="2")
     ann.set(c="1")
-    ann.git("revert", "--no-edit", ":/set a 2")
+    done = ann.git("revert", "--no-edit", ":/set a 2")
+    if "The revert" not in done.stderr or "“a”" not in done.stderr:
+        raise Wrong(f"the revert does not say what it does: {done.stderr}")
     ann.expect(a="1", b="1", c="1")
     ann.git("revert", "--no-edit", ":/set b")
     ann.expect(a="1", c="1")
@@ -430,6 +432,8 @@ def rebase_onto_an_older_file(lab):
     for name in ("rotated", "added"):
         if f"“{name}” is left out" not in done.stderr:
             raise Wrong(f"git does not say that {name} is left out: {done.stderr}")
+    if "git rebase --abort" not in done.stderr or "git add" in done.stderr:
+        raise Wrong(f"the advice is not to go on: {done.stderr}")
     ann.git("rebase", "--abort")
     ann.expect(rotated="new", added="2", ours="3")
 
