@@ -225,7 +225,7 @@ REMEMBERED = [
       MERGES, "a later merge takes a change for a dropped one"),
     M("mark of one file drops what the other did", "VaultMerge.joined", operator("one.isUnmarked = true", "()"), MERGES,
       "a value is lost without a trace"),
-    M("changes of one moment taken for one", "Array.twins", operator("popLast()", "last"), MERGES,
+    M("changes of one moment taken for one", "Array.twins", operator("(true, true)]", "(true, true), (false, false)]"), MERGES,
       "the last of two removals is lost"),
     M("value that only one side has replaced stays", "VaultMerge.merge", operator("one.twin?.isHead ?? false", "one.isShared"),
       MERGES, "what was replaced on purpose is in conflict"),
