@@ -183,7 +183,7 @@ package struct Record: Sendable {
     return try with(fields.sorted { $0.type < $1.type }, sequence: sequence, time: time)
   }
 
-  /// What all records of one change have in common, apart from the value.
+  /// The bytes that are equal in all records of one change. The value is not among them.
   package func change() throws(SecretError) -> [UInt8] {
     let head = kind == .put ? bytes[..<Self.tagOffset] + bytes[Self.tagEnd..<fieldsOffset] : bytes[..<fieldsOffset]
     return encode(Array(head), sized(try fieldsOfChange()))

@@ -73,12 +73,10 @@ extension VaultBackend {
         if old == new { return .moved }
         if try transaction.item(new) != nil, !replacing { return .taken }
         let (vault, newest) = (transaction.vault, try transaction.vault.newest(old))
-        if let newest, try vault.history(of: old, now: environment.now()).contains(where: { $0.lost(to: newest) }) {
-          throw .inConflict(old)
-        }
+        let history = try vault.history(of: old, now: environment.now())
+        if let newest, history.contains(where: { $0.lost(to: newest) }) { throw .inConflict(old) }
         if try vault.history(of: new, now: environment.now()).isEmpty {
-          for entry in try vault.history(of: old, now: environment.now()).dropLast()
-          where entry.record.kind == .put {
+          for entry in history.dropLast() where entry.record.kind == .put {
             do throws(SecretError) {
               let earlier = SecretItem(identifier: new, metadata: entry.metadata)
               try transaction.append(

@@ -7,7 +7,7 @@ public struct MergeReport: Sendable {
   public enum Outcome: Sendable {
     /// The other copy is older, or the same. Nothing was changed.
     case unchanged
-    /// The other copy goes on from the vault, and took its place.
+    /// The copy has all that the vault has, and later changes. It took the place of the vault.
     case replaced
     /// The vault has the changes of both.
     case merged
@@ -17,7 +17,7 @@ public struct MergeReport: Sendable {
   public struct Change: Sendable {
     /// The name of the secret.
     public let identifier: SecretIdentifier
-    /// The metadata of the value that theirs has, or `nil` if it has none.
+    /// The metadata of the present value in theirs, or `nil` if theirs has no present value.
     public let metadata: SecretMetadata?
     /// When theirs changed the secret, or, if it takes it back, when ours did.
     public let date: Date
@@ -29,7 +29,7 @@ public struct MergeReport: Sendable {
 
   /// The secrets that are as theirs has them, because theirs changed them.
   public internal(set) var changes: [Change] = []
-  /// The secrets that have several values in the merge, unless the vault already had all of these.
+  /// The secrets that have several values after the merge, of which the vault did not have all before.
   public internal(set) var conflicts: [SecretIdentifier] = []
   /// The secrets that theirs changed, or lost, without a change that says so.
   public internal(set) var takenBack: [Change] = []
@@ -47,7 +47,7 @@ public struct MergeReport: Sendable {
   var untouched: [SecretIdentifier] = []
   /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
   var hasOtherSlots = false
-  /// Whether theirs and the ancestor differ in something that was not taken, as in a revert that cannot undo all.
+  /// Whether something that theirs changed since the ancestor was not taken, so that a revert is not complete.
   package var isPartial: Bool { outcome == .unchanged || hasOtherSlots || !untouched.isEmpty }
   /// How many things were found that concern secrets.
   var count: Int { changes.count + conflicts.count + takenBack.count }

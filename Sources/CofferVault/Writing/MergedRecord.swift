@@ -18,17 +18,17 @@ final class MergedRecord {
   var isLeftOut = false
   /// Whether it gets a new sequence.
   var isNew = false
-  /// Whether it counts as stored by the merge.
+  /// Whether the merge stores it again, as a change of its own.
   var isStored = false
   /// The time of the merge, if it takes the place of its own.
   var newTime: Int64?
-  /// Whether it is the newest one of its file, or in conflict with that.
+  /// Whether it is the newest one of its file, or in conflict with the newest.
   var isHead = false
-  /// Whether it is a head that the other side has not replaced.
+  /// Whether the other side has not replaced it. Only heads stand.
   var stands = false
-  /// The sequence of the newest record of the merge, if it is in conflict with that.
+  /// The sequence of the merge's newest record, if this one is in conflict with it.
   var conflict: Int?
-  /// Whether it must not say that it keeps nothing.
+  /// Whether the merge leaves out its field *keeps nothing*.
   var isUnmarked = false
 
   init(_ entry: BlockEntry, in vault: VaultSnapshot) {
@@ -39,7 +39,7 @@ final class MergedRecord {
   var isNews: Bool { !isKnown && !isLeftOut }
   var isKept: Bool { isShared || isNews }
   var hasOrigin: Bool { record.origin != nil }
-  /// Whether ours has it, and theirs had it or the ancestor has.
+  /// Of a record of ours: whether theirs no longer has it. Theirs had it, or the ancestor has it.
   var isGone: Bool { !isShared && (isKnown || isOfAncestor) }
 
   /// Of two heads that stand, that with the higher rank is the newest.
@@ -61,9 +61,8 @@ final class MergedRecord {
     try change().value == other.change().value
   }
 
-  /// What all records of one change have in common, so that they can be looked up.
+  /// What is equal in all records of one change, and in no others.
   struct Change: Hashable {
-    let time: Int64
     let record: [UInt8]
     let value: SecretFingerprint?
   }
@@ -73,7 +72,7 @@ final class MergedRecord {
     if let known { return known }
     let key = SecretBytes(encode(record.id))
     let value = isRemoval ? nil : try vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: key)
-    let change = Change(time: time, record: try record.change(), value: value)
+    let change = Change(record: try record.change(), value: value)
     known = change
     return change
   }
@@ -108,8 +107,7 @@ extension Array<MergedRecord> {
     return try one.isSame(as: two)
   }
 
-  /// The records with those of `others` that are the same change. Those with the same sequence come first; among those
-  /// without an origin, there are no others.
+  /// The records with those of `others` that are the same change: with the same sequence, or with an origin.
   func twins(
     in others: [MergedRecord]
   ) throws(SecretError) -> [(one: MergedRecord, other: MergedRecord)] {
@@ -128,13 +126,14 @@ extension Array<MergedRecord> {
     var paired: Set<Int> = []
     for (hasOrigin, otherHas) in [(true, false), (false, true), (true, true)] {
       let mine = left.filter { $0.hasOrigin == hasOrigin && !paired.contains($0.record.sequence) }
-      let times = Set(mine.map(\.time))
+      let candidates = others.filter { $0.hasOrigin == otherHas && free[$0.record.sequence] === $0 }
+      // Only values of one time are read and compared.
+      let times = Set(mine.map(\.time)).intersection(candidates.map(\.time))
       var alike: [MergedRecord.Change: [MergedRecord]] = [:]
-      for other in others.reversed() where other.hasOrigin == otherHas && times.contains(other.time) {
-        if free[other.record.sequence] === other { alike[try other.change(), default: []].append(other) }
+      for other in candidates.reversed() where times.contains(other.time) {
+        alike[try other.change(), default: []].append(other)
       }
-      let common = Set(alike.keys.map(\.time))
-      for one in mine where common.contains(one.time) {
+      for one in mine where times.contains(one.time) {
         guard let other = alike[try one.change()]?.popLast() else { continue }
         found.append((one, other))
         free[other.record.sequence] = nil

@@ -55,6 +55,11 @@ class Member:
             raise Wrong(f"{' '.join(command)}: status {done.returncode}: {done.stdout}{done.stderr}")
         return done
 
+    def remove_key_of(self, other):
+        slots = json.loads(self.secret("key", "list", "--json").stdout)
+        self.secret("key", "remove", next(one["id"] for one in slots if other.recipient.startswith(one["recipient"][:20])))
+        self.commit("without a member")
+
     def git(self, *arguments, **options):
         return self.run("git", *arguments, **options)
 
@@ -571,9 +576,7 @@ def a_side_that_removed_our_key(lab):
     ann.set(a="1")
     ann.git("push", "-q")
     bob.git("pull", "-q")
-    slot = next(one["id"] for one in json.loads(ann.secret("key", "list", "--json").stdout) if bob.recipient.startswith(one["recipient"][:20]))
-    ann.secret("key", "remove", slot)
-    ann.commit("without bob")
+    ann.remove_key_of(bob)
     ann.git("push", "-q")
     bob.set(theirs="3")
     done = bob.git("pull", "--no-rebase", "--no-edit", status=1)
@@ -589,9 +592,7 @@ def fast_forward_to_a_vault_of_somebody_who_left(lab):
     ann.set(a="1")
     ann.git("push", "-q")
     bob.git("pull", "-q")
-    slot = next(one["id"] for one in json.loads(ann.secret("key", "list", "--json").stdout) if bob.recipient.startswith(one["recipient"][:20]))
-    ann.secret("key", "remove", slot)
-    ann.commit("without bob")
+    ann.remove_key_of(bob)
     # Bob writes his vault, which he can still open, behind the commit that removed him.
     bob.secret("set", "a", given="evil")
     ann.branch("bobs")

@@ -51,16 +51,15 @@ struct GitMergeDriverCommand: ParsableCommand {
     if let limit = report.historyLimit {
       note("secret: The two sides of \(path) have different history limits. From now on: \(limit.sentence)")
     }
-    for change in operation == .revert ? report.takenBack.sorted(by: { $0.identifier < $1.identifier }) : [] {
+    for change in report.takenBack.sorted(by: { $0.identifier < $1.identifier }) {
+      let (name, isGone) = (change.identifier.account, change.metadata == nil)
       note(
-        "secret: The revert \(change.metadata == nil ? "removes" : "gives an earlier value to") “\(change.identifier.account)”."
+        operation == .revert
+          ? "secret: The revert \(isGone ? "removes" : "gives an earlier value to") “\(name)”."
+          : "secret: “\(name)” \(isGone ? "is gone" : "has an earlier value") on the other side of \(path), and stays as it is here."
       )
     }
-    let kept = operation == .revert ? [] : report.takenBack
-    for change in kept.sorted(by: { $0.identifier < $1.identifier }) {
-      let what = change.metadata == nil ? "is gone" : "has an earlier value"
-      note("secret: “\(change.identifier.account)” \(what) on the other side of \(path), and stays as it is here.")
-    }
+    let keepsSome = operation != .revert && !report.takenBack.isEmpty
     for identifier in report.leftOut.sorted() {
       note(
         "secret: A change of “\(identifier.account)” is left out: it came before the commit, and \(path) does not have it."
@@ -70,11 +69,10 @@ struct GitMergeDriverCommand: ParsableCommand {
     if isPartial {
       note("secret: The revert does not undo everything: key slots stay, and so does what was erased or changed again.")
     }
-    let leavesOut = operation == .rebase && !report.leftOut.isEmpty
-    if report.conflicts.isEmpty && kept.isEmpty && !leavesOut && !isPartial { return }
-    let lacks = operation == .rebase && (leavesOut || !kept.isEmpty)
+    let isLacking = operation == .rebase && (keepsSome || !report.leftOut.isEmpty)
+    if report.conflicts.isEmpty && !keepsSome && !isLacking && !isPartial { return }
     note(
-      lacks
+      isLacking
         ? "secret: The branch below yours lacks what is named. To keep all: git rebase --abort, then git merge"
         : "secret: Everything else is merged. Change what should be otherwise, then: git add \(path.quotedForShell)")
     throw ExitCode(ExitStatus.noSuchSecret.rawValue)
