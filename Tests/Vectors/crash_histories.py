@@ -300,7 +300,7 @@ class State:
                 if one in news[at] or one in both and any(both[id(one)] is two for two in heads[1 - at])
             ]  # fmt: skip
             is_gone = lambda one: one not in both and (one not in news[0] or one in mine_before)
-            value, again, is_marked = present(others_left), [], True
+            value, again, is_marked, is_moved = present(others_left), [], True, False
             goes = mine and is_gone(mine[-1]) and not any(one in news[1] for one in heads[1])
             goes = goes and (mine[-1].put or value is not None)
             if goes and takes_back:
@@ -322,7 +322,8 @@ class State:
                 kept = [one for one in side if one != last and (one in both or one in news[at])]
                 end = max(0, len(kept) - (0 if last.put else 1))
                 newest = (mine, others_left)[at][-1]
-                found, is_marked = [*kept[:end], *given, *kept[end:], last], not given and last == newest
+                is_moved = last != newest
+                found, is_marked = [*kept[:end], *given, *kept[end:], last], not given and not is_moved
             else:
                 found = [one for one in mine if one in both or one in news[0]]
                 found += mine[-1:] if found and mine[-1] != found[-1] else []
@@ -332,6 +333,7 @@ class State:
                 one.sequence > agreed or any(one is two for two in again) or one in both and both[id(one)].sequence != one.sequence
                 for one in found
             ]
+            is_new[-1:] = [one or is_moved for one in is_new[-1:]]
             is_new = [any(is_new[: at + 1]) for at in range(len(found))]
             number, sequence = sequence, sequence + sum(is_new)
             last = (sequence if is_new[-1] else found[-1].sequence) if found else 0

@@ -26,7 +26,7 @@ import vault_merging as m
 import vault_reader as r
 import vault_records as p
 from crash_histories import File, History, KEY, NOW, Wrong
-from vector_bases import CI_KEY, key_slot
+from vector_bases import CI_KEY, key_slot, put
 
 OURS, THEIRS, BACK, OTHERS = "/v/vault", "/v/theirs", "/v/back", "/v/others"
 
@@ -50,9 +50,16 @@ class Merges(History):
         return found
 
     def secrets(self, path, state):
-        changes = self.changes(state)
+        changes = self.changes(state) if self.rng.random() < 0.95 else self.marked(state)
         c.commit(path, KEY, changes, self.random)
         return state.changed(changes)
+
+    def marked(self, state):
+        """Two values, of which one says by hand that it lost to the other, although it is the later one."""
+        self.time += 1000
+        changes = [{"modified": self.time, "conflict": state.sequence + 2}, {"modified": self.time - 500}]
+        account = self.rng.choice(ch.ACCOUNTS)
+        return [put(account, self.rng.randbytes(40), created=self.time, keeps_nothing=False, **one) for one in changes]
 
     def rewritten(self, path, state, description, purged=None):
         c.rewrite(path, KEY, {"now": NOW, **description}, self.random)
