@@ -95,10 +95,10 @@ extension Array<MergedRecord> {
   /// From the last record on that keeps nothing.
   var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
 
-  /// The newest record that is not left out, last, and those in conflict with it.
+  /// Those in conflict with the newest record that is not left out, and that one as the last.
   var heads: [MergedRecord] {
     guard let newest = last(where: { !$0.isLeftOut }) else { return [] }
-    return filter { !$0.isLeftOut && $0.lost(to: newest) } + [newest]
+    return filter { $0.lost(to: newest) } + [newest]
   }
 
   /// Whether the newest record is the same change as the newest of `others`.

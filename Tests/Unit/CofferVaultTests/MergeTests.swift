@@ -367,6 +367,25 @@ import Testing
     #expect(try values(opened) == ["ours": "1"])
   }
 
+  @Test func aRecipientWithSlotsOnBothSidesKeepsOne() throws {
+    let identity = try VaultIdentity.generate(isPostQuantum: false)
+    let recipient = try #require(identity.recipient)
+    let other = try branch(copy)
+    for one in [vault, other] { try one.addKeySlots(for: [recipient], label: "twice") }
+    // In one of the two directions, the slot that opened the vault is left out.
+    for (mine, theirs) in [(vault, other), (other, vault)] {
+      let path = directory.file("opened")
+      try? FileManager.default.removeItem(atPath: path)
+      try FileManager.default.copyItem(atPath: mine.path, toPath: path)
+      var options = VaultOptions()
+      options.pins = [try mine.pin()]
+      let opened = VaultBackend(
+        path: path, credentials: [FixedCredential(kind: .identity(identity))], options: options)
+      try opened.merge(with: VaultCopy(at: theirs.path))
+      #expect(try opened.description().keySlots.map(\.label) == ["", "twice"])
+    }
+  }
+
   @Test func copiesUnderAnotherMasterKeyAreRefused() throws {
     let other = try branch(copy)
     try other.rekey()
