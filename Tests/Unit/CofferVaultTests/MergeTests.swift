@@ -23,6 +23,14 @@ import Testing
     return VaultBackend(path: path, credentials: [FixedCredential.key])
   }
 
+  /// Opens a copy with a clock that stands still.
+  private func open(_ path: String, atSecond second: Int = 1_000_000) -> VaultBackend {
+    var environment = VaultEnvironment()
+    environment.now = { Date(timeIntervalSince1970: Double(second)) }
+    return VaultBackend(
+      path: path, credentials: [FixedCredential.key], options: VaultOptions(), environment: environment)
+  }
+
   private func values(_ backend: VaultBackend) throws -> [String: String] {
     Dictionary(
       uniqueKeysWithValues: try backend.secrets().map { ($0.identifier.account, try $0.value.string()) })
@@ -197,6 +205,21 @@ import Testing
     #expect(try inConflict("name") == ["ann"])
   }
 
+  @Test func whatIsNotTakenBackStaysPresentByAClockThatIsBehind() throws {
+    let (third, before) = (directory.file("third"), directory.file("before"))
+    _ = try branch(third)
+    try open(vault.path, atSecond: 5000).set("name", Array("loser".utf8))
+    try open(third, atSecond: 6000).set("name", Array("winner".utf8))
+    try open(vault.path, atSecond: 7000).merge(with: VaultCopy(at: third))
+    for path in [copy, before] { _ = try branch(path) }
+    try open(copy, atSecond: 7000).erase(identifier("name"))
+    try open(vault.path, atSecond: 3000).merge(with: VaultCopy(at: copy))
+    try open(before, atSecond: 8000).set("other", Array("1".utf8))
+    try open(vault.path, atSecond: 9000).merge(with: VaultCopy(at: before))
+    #expect(try values(vault) == ["name": "winner", "other": "1"])
+    #expect(try inConflict("name") == ["loser"])
+  }
+
   @Test func anOlderFileOnOurCommitUndoesNothing() throws {
     try vault.set("rotated", Array("old".utf8))
     try vault.set("removed", Array("1".utf8))
@@ -268,12 +291,6 @@ import Testing
   }
 
   @Test func changesOfOneMomentAreToldApart() throws {
-    var environment = VaultEnvironment()
-    environment.now = { Date(timeIntervalSince1970: 1_000_000) }
-    func open(_ path: String) -> VaultBackend {
-      VaultBackend(
-        path: path, credentials: [FixedCredential.key], options: VaultOptions(), environment: environment)
-    }
     for _ in 0..<2 {
       try open(vault.path).set("name", Array("1".utf8))
       try open(vault.path).remove(identifier("name"))
@@ -290,12 +307,6 @@ import Testing
   }
 
   @Test func aRemovalIsNotTakenForAnEarlierOneOfTheSameMoment() throws {
-    var environment = VaultEnvironment()
-    environment.now = { Date(timeIntervalSince1970: 1_000_000) }
-    func open(_ path: String) -> VaultBackend {
-      VaultBackend(
-        path: path, credentials: [FixedCredential.key], options: VaultOptions(), environment: environment)
-    }
     try open(vault.path).setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
     try open(vault.path).set("name", Array("1".utf8))
     try open(vault.path).remove(identifier("name"))
