@@ -17,6 +17,7 @@ let package = Package(
   name: "coffer",
   products: [
     .library(name: "Coffer", targets: ["Coffer"]),
+    .library(name: "CofferRemote", targets: ["CofferRemote"]),
     .library(name: "CofferTesting", targets: ["CofferTesting"]),
     .library(name: "CofferConfigurationProvider", targets: ["CofferConfigurationProvider"]),
     .executable(name: "secret", targets: ["secret"]),
@@ -48,10 +49,11 @@ let package = Package(
 
     .target(name: "CofferCore", dependencies: ["CSodium", "CLinux"]),
     .target(name: "CofferSystem", dependencies: ["CofferCore", "CLinux"]),
+    .target(name: "CofferRemote"),
     .target(name: "CofferVaultFormat", dependencies: ["CofferCore"]),
     .target(
       name: "CofferVault",
-      dependencies: ["CofferCore", "CofferSystem", "CofferVaultFormat", "CSodium", "CLinux"]),
+      dependencies: ["CofferCore", "CofferRemote", "CofferSystem", "CofferVaultFormat", "CSodium", "CLinux"]),
     .target(
       name: "CofferKeyring",
       dependencies: [
@@ -100,6 +102,8 @@ let package = Package(
     .target(
       name: "CofferTestSupport", dependencies: ["CofferCore", "CLinux"], path: "Tests/Support/TestSupport"),
     .executableTarget(
+      name: "coffer-remote-test", dependencies: ["CofferRemote"], path: "Tests/Support/RemoteTest"),
+    .executableTarget(
       name: "CofferProbe",
       dependencies: ["Coffer", "CofferConfiguration", "CofferVault", "CofferCore", "CSodium"],
       path: "Tests/Support/Probe"),
@@ -113,8 +117,8 @@ let package = Package(
     .testTarget(
       name: "CofferVaultTests",
       dependencies: [
-        "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferCore", "CofferTesting", "CofferSimulation",
-        "CofferTestSupport",
+        "CofferVault", "CofferVaultFormat", "CofferRemote", "CofferSystem", "CofferCore", "CofferTesting",
+        "CofferSimulation", "CofferTestSupport", "coffer-remote-test",
       ],
       path: "Tests/Unit/CofferVaultTests"),
     .testTarget(

@@ -145,11 +145,21 @@ extension BackendConfiguration {
     history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
-    let (path, environment) = (path ?? vaultPath, VaultEnvironment())
+    let path = path ?? vaultPath
+    let (medium, environment) = VaultEnvironment().place(path)
     return try VaultBackend.create(
-      on: LocalMedium(path: path, environment: environment), credential: credential, label: label,
-      recipients: recipients, history: history, options: recording(options, of: path),
-      environment: environment)
+      on: medium, credential: credential, label: label, recipients: recipients, history: history,
+      options: recording(options, of: path), environment: environment)
+  }
+
+  /// Whether there is anything at the path or URL. Throws `.io`, `.denied`, and the errors of an engine.
+  package func isTaken(_ path: String) throws(SecretError) -> Bool {
+    guard RemoteURL.isURL(path) else { return FileStatus(of: path, followingLink: false) != nil }
+    do throws(SecretError) { try VaultEnvironment().place(path).medium.requireVacant() } catch {
+      if error.code == .alreadyExists { return true }
+      throw error
+    }
+    return false
   }
 
   /// Returns the vault with only the sources `credentials`.
@@ -183,7 +193,7 @@ extension BackendConfiguration {
   /// Whether the vault at `path`, with links resolved, is in the work tree of a git repository. Always `false` for the
   /// default vault, because a home directory may be a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
-    if path == defaultVaultPath { return false }
+    if path == defaultVaultPath || RemoteURL.isURL(path) { return false }
     let disk = LinuxFileSystem()
     do throws(FileSystemError) {
       if try disk.locate(path, followingLink: false).path == resolvedDefaultVaultPath { return false }

@@ -101,7 +101,7 @@ static inline int coffer_spawn_in_foreground(posix_spawn_file_actions_t *actions
   return posix_spawn_file_actions_addtcsetpgrp_np ? posix_spawn_file_actions_addtcsetpgrp_np(actions, terminal) : ENOSYS;
 }
 
-// Since glibc 2.34, and declared only for _GNU_SOURCE. Only the tests use it.
+// Since glibc 2.34, and declared only for _GNU_SOURCE.
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first);
 
 /// The name of the process in `ps`, up to 15 bytes.

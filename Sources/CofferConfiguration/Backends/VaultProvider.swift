@@ -15,7 +15,7 @@ struct VaultProvider: BackendProvider {
   let variables = ["COFFER_VAULT", "COFFER_PIN"] + BackendConfiguration.keyVariables
   let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to its path."
 
-  func isRecordable(place: String) -> Bool { place.hasPrefix("/") }
+  func isRecordable(place: String) -> Bool { place.hasPrefix("/") || RemoteURL.isURL(place) }
 
   func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability? {
     // A named vault that is missing is an error, not a reason to choose another backend.

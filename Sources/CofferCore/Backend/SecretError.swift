@@ -137,6 +137,8 @@ extension SecretError {
     public static let conflict = Code("conflict")
     /// Several different items have the identifier, but the call needs one.
     public static let ambiguous = Code("ambiguous")
+    /// The URL of a vault is malformed, or has a part that it must not have.
+    public static let invalidURL = Code("invalidURL")
     /// The backend does not support the call.
     public static let unsupported = Code("unsupported")
     /// The configuration or the environment is wrong.

@@ -35,6 +35,13 @@ package enum Path {
     return String(cString: current) + "/" + path
   }
 
+  /// The path of the program that runs, without links. Empty if `/proc` is not mounted.
+  package static var ofThisProgram: String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    return String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   /// Whether something is at `path`. A link that leads nowhere does not count. Throws if that cannot be determined.
   package static func exists(_ path: String) throws(SecretError) -> Bool {
     var status = stat()

@@ -21,6 +21,8 @@ package struct Spawn {
   package var environment = Environment.inherited
   /// The program's descriptors that differ from this process's, applied in order.
   package var descriptors: [(number: Int32, source: Source)] = []
+  /// Whether the program gets no other descriptor than the three standard ones.
+  package var closesOthers = false
   /// The signals that the program blocks at its start. None by default.
   package var blockedSignals: sigset_t
   /// The signals that have their default action in the program. The others stay ignored if this process ignores them.
@@ -65,6 +67,7 @@ package struct Spawn {
       case .descriptor(let other): posix_spawn_file_actions_adddup2(&actions, other, number)
       }
     }
+    if closesOthers { posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1) }
     if let foregroundTerminal {
       _ = coffer_spawn_in_foreground(&actions, foregroundTerminal)
     }

@@ -39,7 +39,7 @@ enum ExitStatus: Int32, CaseIterable, Encodable {
   init(_ code: SecretError.Code) {
     self =
       switch code {
-      case .invalidIdentifier, .invalidMetadata, .tooLarge, .ambiguous: .usage
+      case .invalidIdentifier, .invalidMetadata, .tooLarge, .ambiguous, .invalidURL: .usage
       case .tampered, .notAVault, .unsupportedVersion, .costLimitExceeded: .damaged
       case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable: .damaged
       case .decodingFailed, .encodingFailed: .damaged
@@ -47,7 +47,7 @@ enum ExitStatus: Int32, CaseIterable, Encodable {
       case .unavailable, .unsupported, .kernelKeyringRefused: .unavailable
       case .alreadyExists: .wouldOverwrite
       case .io: .inputOutput
-      case .timedOut, .conflict: .busy
+      case .timedOut, .conflict, .outcomeUnknown: .busy
       case .locked, .wrongKey, .denied, .untrusted, .promptDismissed: .refused
       case .configuration, .noBackend, .invalidKey: .configuration
       case .endOfInput: .interrupted

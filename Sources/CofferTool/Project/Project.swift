@@ -111,7 +111,7 @@ struct Project {
       isForeign ? "belongs to another user" : status.mode & 0o002 != 0 ? "can be changed by other users" : nil
     file = try ProjectFile(parsing: text.withBytes { bytes in bytes.indices.map { bytes[$0] } }, of: path)
     vault = file.vault
-    guard let name = vault, !name.utf8.starts(with: "/".utf8) else { return }
+    guard let name = vault, !name.utf8.starts(with: "/".utf8), !RemoteURL.isURL(name) else { return }
     var resolved = Self.path(name, in: directory)
     do throws(FileSystemError) {
       resolved = try LinuxFileSystem().locate(resolved, followingLink: true).path

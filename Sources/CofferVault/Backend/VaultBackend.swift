@@ -19,7 +19,7 @@ internal import Synchronization
 ///   unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: SecretBackend {
-  /// The path that the vault is opened by.
+  /// The path or URL that the vault is opened by.
   public var path: String { medium.path }
   /// The largest value in bytes: 16 MiB.
   package static let maximumSecretSize = Layout.maximumValueLength
@@ -36,7 +36,8 @@ public final class VaultBackend: SecretBackend {
   /// The backend that this one shares everything with; only `original` may show prompts. `nil`: this one may show them.
   private let original: VaultBackend?
 
-  /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
+  /// A vault at `path`, which may be a URL of an engine, to be opened with the first credential of `credentials` that
+  /// fits.
   public convenience init(
     path: String, credentials: [VaultCredentialSource], options: VaultOptions = VaultOptions()
   ) {
@@ -53,9 +54,8 @@ public final class VaultBackend: SecretBackend {
   package convenience init(
     path: String, credentials: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
-    self.init(
-      LocalMedium(path: path, environment: environment), credentials: credentials, options: options,
-      environment: environment)
+    let (medium, environment) = environment.place(path)
+    self.init(medium, credentials: credentials, options: options, environment: environment)
   }
 
   package init(
@@ -102,7 +102,7 @@ public final class VaultBackend: SecretBackend {
   /// The session is used only to open the vault, to wait for a lock, and to find out why a read failed.
   func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) throws(SecretError) -> R {
     try lock.requireNotHeld()
-    if let result = shared.read(body) {
+    if let result = try shared.read(body) {
       if shared.hasNews {
         defer { publishChanges() }
         _ = try lock.withLockIfFree { session.settle() }
@@ -114,7 +114,10 @@ public final class VaultBackend: SecretBackend {
 
   // MARK: SecretBackend
 
-  public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
+  public var features: SecretFeatures {
+    let features: SecretFeatures = [.transactions, .changes, .history, .attributes]
+    return medium is RemoteMedium ? features : features.union(.leases)
+  }
 
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try read { vault throws(SecretError) in try vault.find(identifier).map(vault.secret) }
@@ -311,7 +314,9 @@ public final class VaultBackend: SecretBackend {
   /// Returns another path at which this user saw the same vault, if a vault with the same id is still there. The path
   /// is that of the last use of this vault.
   package func otherCopy() throws(SecretError) -> String? {
-    guard let other = try withSession({ session in session.knownVaults.otherPath }) else { return nil }
+    // An engine is not asked: it can be away.
+    guard let other = try withSession({ session in session.knownVaults.otherPath }), !RemoteURL.isURL(other)
+    else { return nil }
     do throws(SecretError) {
       let vault = VaultBackend(path: other, credentials: [], options: options, environment: environment)
       return try vault.description().id == description().id && !isSamePlace(as: vault) ? other : nil

@@ -9,9 +9,13 @@ extension VaultSession {
     exclusive: Bool, of candidate: () throws(SecretError) -> VaultFile,
     _ body: (VaultFile) throws(SecretError) -> R?
   ) throws(SecretError) -> R {
-    var end: Duration?
+    var (end, pause): (Duration?, _) = (nil, Duration.milliseconds(5))
     while true {
-      if end != nil { environment.sleep(.milliseconds(5)) }
+      if end != nil {
+        // Of several writers that were refused at once, one should be first.
+        environment.sleep(pause * Int(environment.randomness.array(1)[0]) / 256)
+        pause = min(pause * 2, .milliseconds(640))
+      }
       let file = try candidate()
       // Not earlier: a person may have typed a passphrase until now.
       let deadline = end ?? environment.uptime() + lockTimeout
@@ -23,13 +27,19 @@ extension VaultSession {
           close()
         }
       }
-      if try file.storage.isCurrent(), let result = try body(file) { return result }
+      if try isCurrent(file), let result = try body(file) { return result }
       guard environment.uptime() < deadline else {
         throw SecretError(
           .timedOut, "Other programs changed the vault at \(path) again and again for \(lockTimeout).",
           advice: "Try again.")
       }
     }
+  }
+
+  private func isCurrent(_ file: VaultFile) throws(SecretError) -> Bool {
+    // A remote file that is not current any more refuses the change, which saves a question.
+    if file.storage.isRemote { return true }
+    return try file.storage.current() != nil
   }
 
   private func acquireLock(

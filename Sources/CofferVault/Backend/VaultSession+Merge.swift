@@ -101,7 +101,7 @@ extension VaultSnapshot {
   /// Puts a copy of `later` in the place of the vault, as ``rewrite(_:_:environment:recording:)`` does.
   fileprivate func replace(
     by later: VaultSnapshot, recording: (CommitState) -> Void
-  ) throws(SecretError) -> Publication {
+  ) throws(SecretError) -> (Publication, CommitState) {
     let draft = try file.storage.draft(.replacement)
     let pieceLength = 1 << 20
     for offset in stride(from: 0, to: later.state.end, by: pieceLength) {
@@ -111,7 +111,7 @@ extension VaultSnapshot {
     let publication = try draft.publish()
     if case .done = publication { recording(later.state) }
     withExtendedLifetime(draft) {}
-    return publication
+    return (publication, later.state)
   }
 }
 

@@ -23,6 +23,8 @@ final class VaultSession {
   private(set) var notices: Set<VaultNotice>?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
+  /// The state that the last change makes, if it counts.
+  private var sent: Checkpoint?
 
   init(_ medium: any VaultMedium, chain: CredentialChain, shared: SharedSnapshot) {
     (self.medium, self.chain, self.shared) = (medium, chain, shared)
@@ -68,7 +70,14 @@ final class VaultSession {
   ) throws(SecretError) -> R {
     shared.close()
     return try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
-      let opened = try open(file, unlocking, isLocked: true)
+      let opened: VaultSnapshot
+      do throws(SecretError) { opened = try open(file, unlocking, isLocked: true) } catch {
+        // No lock keeps others from changing a remote vault, and from recording that, after it was read.
+        guard file.storage.isRemote, Self.suspicious.contains(error.code), try medium.open() !== file.storage else {
+          throw error
+        }
+        return nil
+      }
       observe(opened)
       return try body(opened)
     }
@@ -97,7 +106,7 @@ final class VaultSession {
 
   /// Returns the file that is at the vault's place now.
   func openFile() throws(SecretError) -> VaultFile {
-    if let storage, try storage.isCurrent() { return try VaultFile(storage) }
+    if let current = try storage?.current() { return try VaultFile(current) }
     let opened = try medium.open()
     storage = opened
     return try VaultFile(opened)
@@ -233,10 +242,25 @@ final class VaultSession {
       case .done: return result
       case .refused:
         close()
-        return nil
+        return try wasMade(unlocking) ? result : nil
       case .unconfirmed(let error): throw .unconfirmed(error, path: path)
       }
     }
+  }
+
+  /// Whether a change that was refused was made nevertheless, and cannot be lost any more. Throws `.outcomeUnknown` if
+  /// that cannot be told.
+  private func wasMade(_ unlocking: Unlocking) throws(SecretError) -> Bool {
+    guard let sent else { return false }
+    var reason = "the vault does not show it any more"
+    do throws(SecretError) {
+      let vault = try read(unlocking) { $0 }
+      if let isShown = try vault.shows(sent.sequence, isTag: { $0 == sent.tailTag }) {
+        if isShown { try vault.file.storage.synchronize() }
+        return isShown
+      }
+    } catch { reason = "the vault cannot be read: \(error.reason)" }
+    throw .outcomeUnknown(path: path, reason)
   }
 
   /// Runs `body` on a transaction and commits its changes. If `body` throws, commits nothing and returns its error.
@@ -265,6 +289,7 @@ final class VaultSession {
       return publication
     }
     let (publication, after) = try vault.commit(transaction)
+    sent = after.state.checkpoint
     if case .done = publication {
       shared.advance(from: vault, to: after, notices)
       if let record = shared.accepted?.record { knownVaults.recordCommit(record, from: vault, vault.keys) }
@@ -290,7 +315,9 @@ final class VaultSession {
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can
       // still be appended, unless the new file took the vault's place in spite of the error.
-      guard try isRequired ? false : vault.file.storage.isCurrent() else { throw error }
+      guard !isRequired, error.code != .outcomeUnknown, try vault.file.storage.current() != nil else {
+        throw error
+      }
       nextRewrite = (fileID, 2 * replayLength)
       return nil
     }
@@ -308,15 +335,16 @@ final class VaultSession {
   /// the old file is not used.
   func replace(
     _ vault: VaultSnapshot, _ newKeys: DerivedKeys,
-    _ publish: ((CommitState) -> Void) throws(SecretError) -> Publication
+    _ publish: ((CommitState) -> Void) throws(SecretError) -> (Publication, CommitState)
   ) throws(SecretError) -> Publication {
-    let publication = try publish { state in
+    let (publication, state) = try publish { state in
       guard var record = shared.accepted?.record else { return }
       record.checkpoint = state.checkpoint
       record.masterCommitment = newKeys.masterCommitment(record.vault)
       shared.close(accepting: SeenState(record, newKeys))
       knownVaults.recordCommit(record, from: vault, newKeys)
     }
+    sent = state.checkpoint
     if case .refused = publication { return publication }
     keys = (vault.file.header.vaultID, newKeys)
     close()

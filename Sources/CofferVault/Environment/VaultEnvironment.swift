@@ -21,6 +21,8 @@ package struct VaultEnvironment: Sendable {
   /// Changes of a known-vault record overwrite the same slot until its sequence is this much higher than the other
   /// slot's. Then the two slots change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64
+  /// Where the helpers for engines are. `nil`: beside this program, and in `/usr/lib/coffer`.
+  package var helperDirectories: [String]?
   /// The time after which a watched vault is checked without an event.
   package var watchPeriod = Duration.seconds(2)
 

@@ -41,7 +41,7 @@ final class LocalFile: MediumFile {
 
   func size() throws(SecretError) -> Int { try storage.status().size }
 
-  func isCurrent() throws(SecretError) -> Bool {
+  func current() throws(SecretError) -> (any MediumFile)? {
     let now: FileStatus
     do throws(FileSystemError) {
       // The path may lead to another directory by now.
@@ -49,13 +49,13 @@ final class LocalFile: MediumFile {
         try environment.fileSystem.status(ofPath: names[0])
       }
     } catch {
-      if [ENOENT, ENOTDIR].contains(error.number) { return false }
+      if [ENOENT, ENOTDIR].contains(error.number) { return nil }
       throw .io(error, "open", path: path)
     }
-    guard now.isSameFile(as: facts.now.status) else { return false }
+    guard now.isSameFile(as: facts.now.status) else { return nil }
     facts.change { $0.status = now }
     try requireTrustworthy(now)
-    return true
+    return self
   }
 
   // MARK: Rights
@@ -126,7 +126,7 @@ final class LocalFile: MediumFile {
   }
 
   /// Writes the bytes, then one commit slot, each followed by a barrier, and then the other commit slot.
-  func publish(_ appendix: Appendix) throws(SecretError) -> Publication {
+  func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
     try synchronizeName()
     do throws(SecretError) {
       try append(appendix)
@@ -141,13 +141,13 @@ final class LocalFile: MediumFile {
       facts.change { $0.didFailSync = true }
       throw error
     }
-    do throws(SecretError) { try barrier() } catch { return .unconfirmed(error) }
+    do throws(SecretError) { try barrier() } catch { return (.unconfirmed(error), self) }
     // The change is committed. A second copy protects it from damage to one slot. This copy needs no barrier: the first
     // barrier of the next commit comes before any slot is written again.
     do throws(SecretError) { try storage.write(appendix.slots[1].page, at: appendix.slots[1].offset) } catch {
       // The next commit writes this slot first.
     }
-    return .done
+    return (.done, self)
   }
 
   private func append(_ appendix: Appendix) throws(SecretError) {

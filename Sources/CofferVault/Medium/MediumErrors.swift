@@ -47,6 +47,12 @@ extension SecretError {
     }
   }
 
+  static func outcomeUnknown(path: String, _ reason: String) -> SecretError {
+    SecretError(
+      .outcomeUnknown, "The change of the vault at \(path) may have been stored or not: \(reason)",
+      advice: "Read the secret before you repeat the change.")
+  }
+
   /// The error for a change that counts but whose last barrier failed.
   static func unconfirmed(_ error: SecretError, path: String) -> SecretError {
     SecretError(

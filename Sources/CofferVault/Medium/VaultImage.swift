@@ -30,7 +30,7 @@ package final class VaultImage: MediumFile {
     try read(min(count, bytes.count), at: 0)
   }
   package func size() throws(SecretError) -> Int { try file?.size() ?? bytes.count }
-  package func isCurrent() throws(SecretError) -> Bool { true }
+  package func current() throws(SecretError) -> (any MediumFile)? { self }
 
   package let isWritable = false
   package let isReadableByOthers = false
@@ -41,7 +41,9 @@ package final class VaultImage: MediumFile {
   package let mustBeReplaced = false
   package func synchronize() throws(SecretError) {}
   package func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft { throw unchangeable }
-  package func publish(_ appendix: Appendix) throws(SecretError) -> Publication { throw unchangeable }
+  package func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
+    throw unchangeable
+  }
 
   private var unchangeable: SecretError { .io(FileSystemError(EROFS), "write", path: path) }
 }

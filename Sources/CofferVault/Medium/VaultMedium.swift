@@ -3,7 +3,7 @@ package import CofferSystem
 
 /// A place where a vault's file lies. A vault reads and changes its file only through this. Thread-safe.
 ///
-/// ``LocalMedium`` is a file of this machine. Errors are about ``path``.
+/// ``LocalMedium`` is a file of this machine, ``RemoteMedium`` an object of an engine. Errors are about ``path``.
 package protocol VaultMedium: AnyObject, Sendable {
   /// The place as the user named it.
   var path: String { get }
@@ -41,8 +41,12 @@ package protocol MediumFile: AnyObject, Sendable {
   /// The size of the file in bytes.
   func size() throws(SecretError) -> Int
 
-  /// Whether the file is still at its place. Throws `.denied` if others have become able to change it.
-  func isCurrent() throws(SecretError) -> Bool
+  /// Returns the file that is at the place now if it is this one, perhaps with later changes, or `nil` if another one
+  /// is there. Throws `.denied` if others have become able to change it, and `.io`.
+  func current() throws(SecretError) -> (any MediumFile)?
+  /// Whether the file is on another machine. Then nobody vouches for it at its first use, and a change of a state that
+  /// is not the newest is refused instead of kept out by a lock.
+  var isRemote: Bool { get }
 
   // MARK: Rights
 
@@ -72,8 +76,9 @@ package protocol MediumFile: AnyObject, Sendable {
   func synchronize() throws(SecretError)
   /// Begins a file that takes the place of this one, or that holds a part of a large change until it is published.
   func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft
-  /// Publishes a change at the end of the file. If it throws, nothing was changed.
-  func publish(_ appendix: Appendix) throws(SecretError) -> Publication
+  /// Publishes a change at the end of the file. Returns how that ended, and the file with the change. If it throws,
+  /// nothing was changed, unless it throws `.outcomeUnknown`.
+  func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile)
 }
 
 package enum DraftPurpose: Sendable {
@@ -83,14 +88,18 @@ package enum DraftPurpose: Sendable {
   case appendix
 }
 
+extension MediumFile {
+  package var isRemote: Bool { false }
+}
+
 /// A file that is being written and is not yet a vault. It is removed with its last reference, unless it was published.
 /// Not thread-safe.
 package protocol MediumDraft: AnyObject {
   /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError)
   func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8]
-  /// Puts the file in its place. If it throws, nothing was changed. Nobody else changes the new file as long as the
-  /// draft exists.
+  /// Puts the file in its place. If it throws, nothing was changed, unless it throws `.outcomeUnknown`. Nobody else
+  /// changes a new file of this machine as long as the draft exists.
   func publish() throws(SecretError) -> Publication
 }
 
@@ -110,7 +119,8 @@ package struct Appendix {
 package enum Publication {
   /// The change counts and cannot be lost any more.
   case done
-  /// The file has changed since it was opened. Nothing was written.
+  /// The file has changed since it was opened. If it is remote, this change may be what changed it: a request can
+  /// come twice.
   case refused
   /// The change counts, but may be lost if the power fails, because of the error.
   case unconfirmed(SecretError)

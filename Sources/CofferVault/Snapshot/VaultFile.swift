@@ -3,7 +3,7 @@ package import CofferVaultFormat
 
 /// A vault's file with its header parsed. Nothing in it is authenticated or decrypted.
 package struct VaultFile: Sendable {
-  let storage: any MediumFile
+  private(set) var storage: any MediumFile
   package let header: Header
   /// The length of the header with its padding: the offset of the commit slots.
   package let headerLength: Int
@@ -23,6 +23,13 @@ package struct VaultFile: Sendable {
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
     let bytes = headerLength == start.count ? start : try storage.read(headerLength, at: 0)
     header = try Header(parsing: bytes)
+  }
+
+  /// The file, which `storage` is after later changes.
+  func with(_ storage: any MediumFile) -> VaultFile {
+    var file = self
+    file.storage = storage
+    return file
   }
 
   /// Throws `.denied` if only a later version of Coffer may write what the file has.

@@ -55,9 +55,9 @@ package final class VaultSnapshot: Sendable {
     self.tail = tail
   }
 
-  /// The state after `former` that `slots` names, in the same file.
-  init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
-    (file, keys, base) = (former.file, former.keys, former.base)
+  /// The state after `former` that `slots` names, in the same file, which `storage` is now.
+  init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail, in storage: any MediumFile) {
+    (file, keys, base) = (former.file.with(storage), former.keys, former.base)
     (blocks, nodes, lookupKey) = (former.blocks, former.nodes, former.lookupKey)
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
   }
@@ -83,10 +83,13 @@ package final class VaultSnapshot: Sendable {
 
   // MARK: Later states
 
-  /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed,
-  /// or `nil` if there was no commit. A name is `nil` if its record cannot be decoded; only a read of that secret
-  /// throws then. Throws `.tampered`, `.rolledBack` and `.io`.
-  func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
+  /// Reads the commits that were made to the same file since, which `storage` is now. Returns the newer state and the
+  /// names that they changed, or `nil` if there was no commit. A name is `nil` if its record cannot be decoded; only a
+  /// read of that secret throws then. Throws `.tampered`, `.rolledBack` and `.io`.
+  func refreshed(
+    in storage: any MediumFile
+  ) throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
+    let file = file.with(storage)
     guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
     let new = try CommitSlots(reading: file, keys: keys)
     guard new.state.baseEnd == state.baseEnd, new.state.rootTag == state.rootTag else {
@@ -100,7 +103,7 @@ package final class VaultSnapshot: Sendable {
     let changed = tail.frames[self.tail.frames.count...].map { frame -> SecretIdentifier? in
       do throws(SecretError) { return try named(tail.entry(frame)).record.identifier() } catch { return nil }
     }
-    return (VaultSnapshot(after: self, new, tail), changed)
+    return (VaultSnapshot(after: self, new, tail, in: storage), changed)
   }
 
   /// Whether this vault was in the state `sequence` whose tag `isTag` accepts. `nil`: the file cannot show it, because

@@ -95,10 +95,11 @@ struct KnownVaults {
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
-    let isVouchedFor = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
+    let isKnownKey = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
+    let isVouchedFor = isKnownKey && !opened.file.storage.isRemote
     let wasSeen = accepted != nil || known.contains { $0 != nil }
     guard isVouchedFor || options.isBackup || !pins.isEmpty || wasSeen else {
-      throw .untrusted(path: opened.file.path, opened.keys.origin)
+      throw .untrusted(path: opened.file.path, isRemote: opened.file.storage.isRemote, opened.keys.origin)
     }
     return (pins, known, isDetached, vault)
   }

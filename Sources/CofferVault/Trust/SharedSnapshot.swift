@@ -71,8 +71,9 @@ final class SharedSnapshot: Sendable {
   func refreshed(checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot? {
     while let snapshot = current {
       let isChecked = snapshot.file.storage === checked?.storage
-      guard try isChecked ? true : snapshot.file.storage.isCurrent() else { return nil }
-      if let (newer, changed) = try snapshot.refreshed() {
+      let storage = isChecked ? snapshot.file.storage : try snapshot.file.storage.current()
+      guard let storage else { return nil }
+      if let (newer, changed) = try snapshot.refreshed(in: storage) {
         if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, mayBeUnrecorded: true) {
           return newer
         }
@@ -105,12 +106,14 @@ final class SharedSnapshot: Sendable {
   }
 
   /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open,
-  /// the path names another file, a check fails or may fail because a commit is being written, or `body` throws.
-  func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) -> R? {
+  /// the path names another file, a check fails or may fail because a commit is being written, or `body` throws. Throws
+  /// if an engine is away, which is not asked twice.
+  func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) throws(SecretError) -> R? {
     do throws(SecretError) {
       guard let snapshot = try refreshed(), !snapshot.slots.isRecovered else { return nil }
       return try body(snapshot)
     } catch {
+      if [.unavailable, .timedOut].contains(error.code) { throw error }
       return nil
     }
   }

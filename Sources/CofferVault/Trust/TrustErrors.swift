@@ -33,12 +33,14 @@ extension SecretError {
       remedy: .trust(path: path))
   }
 
-  static func untrusted(path: String, _ origin: DerivedKeys.Origin) -> SecretError {
+  static func untrusted(path: String, isRemote: Bool, _ origin: DerivedKeys.Origin) -> SecretError {
     SecretError(
       .untrusted,
-      origin == .recipient
-        ? "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient."
-        : "The vault at \(path) was not used at this path before, and was opened by a master key that was kept.",
+      isRemote
+        ? "The vault at \(path) was not used on this machine before, and whoever runs the engine may have put an older one there."
+        : origin == .recipient
+          ? "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient."
+          : "The vault at \(path) was not used at this path before, and was opened by a master key that was kept.",
       advice:
         "Nothing was read. If you know that the vault is the right one, give its pin, or accept the vault as it is.",
       remedy: .trust(path: path)

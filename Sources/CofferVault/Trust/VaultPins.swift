@@ -18,7 +18,7 @@ struct VaultPins {
           .configuration, "A pin begins with = and names no path.", advice: "Write PATH=PIN, or the pin only."
         )
       }
-      return (LocalMedium.absolute(path), pin)
+      return (RemoteURL.isURL(path) ? try RemoteURL(path).description : LocalMedium.absolute(path), pin)
     }
   }
 

@@ -14,10 +14,10 @@ extension VaultSnapshot {
     let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerMAC: file.header.mac)) }
     let appendix = transaction.appendix(
       slots: [slots.next, 1 - slots.next].map { (file.headerLength + $0 * Layout.pageSize, pages[$0]) })
-    let publication = try file.storage.publish(appendix)
+    let (publication, storage) = try file.storage.publish(appendix)
     var newSlots = slots
     newSlots.advance(to: transaction.state, pages: pages)
-    return (publication, VaultSnapshot(after: self, newSlots, transaction.tail))
+    return (publication, VaultSnapshot(after: self, newSlots, transaction.tail, in: storage))
   }
 }
 

@@ -33,7 +33,7 @@ extension VaultSnapshot {
   func rewrite(
     _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment,
     recording: (CommitState) -> Void
-  ) throws(SecretError) -> Publication {
+  ) throws(SecretError) -> (Publication, CommitState) {
     let newKeys = changes.keys
     var header = file.header
     header.slots = changes.slots
@@ -87,7 +87,7 @@ extension VaultSnapshot {
     let publication = try writer.draft.publish()
     if case .done = publication { recording(newState) }
     withExtendedLifetime(writer.draft) {}
-    return publication
+    return (publication, newState)
   }
 
   /// The time of the record with the highest sequence, or `nil` if there is none.

@@ -10,6 +10,7 @@ internal import Glibc
 ///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
 ///     CofferProbe figures DIRECTORY          measures the library on vaults that it makes there
 ///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
+///     CofferProbe count VAULT NAME FIRST LAST   counts in a vault that other machines use
 ///     CofferProbe scope                      uses a value inside and outside of a scope of a test
 @main
 struct Probe {
@@ -32,9 +33,12 @@ struct Probe {
       case ("figures", 3):
         let directory = arguments[2]
         waiting { try await Figures(directory: directory).print() }
+      case ("count", 6):
+        let changes = number(arguments[4])...number(arguments[5])
+        try RemoteWorker(vault: arguments[2], name: arguments[3], changes: changes).run()
       case ("value", 4): try DelayedValue.run(arguments[3])
       case ("scope", 2): waiting { await ScopeScenario.run() }
-      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value|scope …; see the source")
+      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value|count|scope …; see the source")
       }
     } catch let error as SecretError {
       fail(error.description)

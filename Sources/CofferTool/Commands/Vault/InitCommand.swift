@@ -51,20 +51,20 @@ struct InitCommand: ParsableCommand {
     let selected = try global.selection()
     if let selected, selected.name != .vault { return try choose(selected) }
 
-    let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
+    let path = try RemoteURL.place(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
     if git && !configuration.isInWorkTree(path) {
       throw Failure.usage("--git is for a vault in a git work tree, and \(path) is in none.")
     }
     if git && FileStatus(of: path)?.isRegular == true { return try prepareGit(for: path) }
-    if FileStatus(of: path, followingLink: false) != nil {
+    if try configuration.isTaken(path) {
       if global.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
         let id = try configuration.vault(at: path, credentials: []).description().id
         return try choose(BackendSelection(.vault, at: place), vault: path, id: id)
       }
       let existing = FileStatus(of: path)
-      let isFile = existing?.isRegular == true
+      let isFile = existing?.isRegular == true || RemoteURL.isURL(path)
       let isEmpty = isFile && existing?.size == 0
       throw SecretError(
         .alreadyExists, "The path \(path) already exists\(isEmpty ? ", and the file is empty" : "").",
@@ -84,7 +84,7 @@ struct InitCommand: ParsableCommand {
     let created = try credential.createKeyFile()
     let isKnown: Bool
     do throws(SecretError) {
-      try PrivateDirectory.create(Path.parent(of: path))
+      if !RemoteURL.isURL(path) { try PrivateDirectory.create(Path.parent(of: path)) }
       isKnown = try credential.createVault(at: path, recipients)
     } catch {
       let vault = configuration.vault(at: path, credentials: [credential.source()])

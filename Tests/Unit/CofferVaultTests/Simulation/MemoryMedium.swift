@@ -124,7 +124,9 @@ private final class MemoryFile: MediumFile {
     return Array(bytes[offset..<offset + count])
   }
 
-  func isCurrent() throws(SecretError) -> Bool { medium.isAt(content.withLock { $0.version }) }
+  func current() throws(SecretError) -> (any MediumFile)? {
+    medium.isAt(content.withLock { $0.version }) ? self : nil
+  }
   func prepareForChange(allowingReaders: Bool) throws(SecretError) {}
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool { true }
   func unlock() throws(SecretError) {}
@@ -135,7 +137,7 @@ private final class MemoryFile: MediumFile {
     MemoryDraft(after: content.withLock { $0.version }, medium)
   }
 
-  func publish(_ appendix: Appendix) throws(SecretError) -> Publication {
+  func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
     let version = content.withLock { $0.version }
     let published = try medium.publish(after: version) { old throws(SecretError) in
       var new = Array(old.prefix(appendix.offset))
@@ -146,9 +148,9 @@ private final class MemoryFile: MediumFile {
       }
       return new
     }
-    guard let (publication, bytes, newVersion) = published else { return .refused }
+    guard let (publication, bytes, newVersion) = published else { return (.refused, self) }
     content.withLock { $0 = (bytes, newVersion) }
-    return publication
+    return (publication, self)
   }
 }
 

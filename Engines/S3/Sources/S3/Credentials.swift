@@ -1,0 +1,196 @@
+internal import CofferRemote
+internal import Foundation
+
+struct Credentials: Sendable {
+  let accessKey: String
+  let secretKey: String
+  var token: String?
+  /// When they end, or `nil` if they do not.
+  var expires: Date?
+
+  /// Whether they are good for five more minutes.
+  var isFresh: Bool { expires.map { $0.timeIntervalSinceNow > 300 } ?? true }
+}
+
+/// Finds credentials where AWS's own programs look for them, in their order. Source: "Standardized credential
+/// providers" in the AWS SDKs and Tools Reference Guide.
+struct CredentialChain {
+  private let environment: [String: String]
+  private let http: HTTPClient
+  private let profile: [String: String]
+  private var found: Credentials?
+
+  /// The longest wait for a service of the machine's own network: a second.
+  private static let localTimeout = Duration.seconds(1)
+
+  init(_ environment: [String: String], _ http: HTTPClient) {
+    (self.environment, self.http) = (environment, http)
+    let home = environment["HOME"] ?? "/"
+    let name = environment["AWS_PROFILE"] ?? "default"
+    let files = [
+      (environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config", name == "default" ? name : "profile \(name)"),
+      (environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials", name),
+    ]
+    profile = files.reduce(into: [:]) { all, file in
+      all.merge(Self.section(file.1, ofFile: file.0)) { $1 }
+    }
+  }
+
+  var region: String {
+    environment["AWS_REGION"] ?? environment["AWS_DEFAULT_REGION"] ?? profile["region"] ?? "us-east-1"
+  }
+
+  mutating func credentials() throws(RemoteFailure) -> Credentials {
+    if let found, found.isFresh { return found }
+    for source in [fromEnvironment, fromWebIdentity, fromProfile, fromContainer, fromMachine] {
+      guard let credentials = try source() else { continue }
+      found = credentials
+      return credentials
+    }
+    throw RemoteFailure(
+      .denied, "There are no credentials for the object store.",
+      advice: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.")
+  }
+
+  // MARK: Sources
+
+  private func fromEnvironment() throws(RemoteFailure) -> Credentials? {
+    guard let access = environment["AWS_ACCESS_KEY_ID"], let secret = environment["AWS_SECRET_ACCESS_KEY"] else {
+      return nil
+    }
+    return Credentials(accessKey: access, secretKey: secret, token: environment["AWS_SESSION_TOKEN"])
+  }
+
+  /// A token of the platform is exchanged for credentials, in one call of the security token service.
+  private func fromWebIdentity() throws(RemoteFailure) -> Credentials? {
+    guard let file = environment["AWS_WEB_IDENTITY_TOKEN_FILE"], let role = environment["AWS_ROLE_ARN"] else {
+      return nil
+    }
+    let query = [
+      ("Action", "AssumeRoleWithWebIdentity"), ("Version", "2011-06-15"), ("RoleArn", role),
+      ("RoleSessionName", environment["AWS_ROLE_SESSION_NAME"] ?? "coffer"),
+      ("WebIdentityToken", try Self.text(ofFile: file)),
+    ].map { "\($0)=\(Signature.escaped($1).replacing("/", with: "%2F"))" }.joined(separator: "&")
+    var request = HTTPRequest(method: "POST", url: "https://sts.\(region).amazonaws.com/", body: Array(query.utf8))
+    request.headers = [("content-type", "application/x-www-form-urlencoded")]
+    let answer = try send(request, "the security token service")
+    guard answer.status == 200, let access = answer.element("AccessKeyId"),
+      let secret = answer.element("SecretAccessKey")
+    else {
+      throw RemoteFailure(
+        .denied, "The security token service gave no credentials: \(answer.element("Code") ?? "\(answer.status)").",
+        advice: "Check AWS_ROLE_ARN and the trust policy of the role.")
+    }
+    return Credentials(
+      accessKey: access, secretKey: secret, token: answer.element("SessionToken"),
+      expires: answer.element("Expiration").flatMap(Self.date))
+  }
+
+  private func fromProfile() throws(RemoteFailure) -> Credentials? {
+    if let access = profile["aws_access_key_id"], let secret = profile["aws_secret_access_key"] {
+      return Credentials(accessKey: access, secretKey: secret, token: profile["aws_session_token"])
+    }
+    guard let command = profile["credential_process"] else { return nil }
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(filePath: "/bin/sh")
+    process.arguments = ["-c", command]
+    (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, output)
+    do {
+      try process.run()
+      let end = DispatchWorkItem { process.terminate() }
+      DispatchQueue.global().asyncAfter(deadline: .now() + 8, execute: end)
+      let data = try output.fileHandleForReading.read(upToCount: 1 << 16) ?? Data()
+      process.waitUntilExit()
+      end.cancel()
+      if let found = Self.credentials(in: data) { return found }
+    } catch {
+      // It could not be started.
+    }
+    throw RemoteFailure(
+      .denied, "The credential_process of the profile gave no credentials.", advice: "Run it by hand to see why.")
+  }
+
+  private func fromContainer() throws(RemoteFailure) -> Credentials? {
+    var url = environment["AWS_CONTAINER_CREDENTIALS_FULL_URI"]
+    if let path = environment["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] { url = "http://169.254.170.2\(path)" }
+    guard let url else { return nil }
+    // The addresses of ECS and EKS, and this machine. Anything else needs TLS.
+    let host = URLComponents(string: url)?.host ?? ""
+    let known = [
+      "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "[fd00:ec2::23]", "localhost", "127.0.0.1", "::1", "[::1]",
+    ]
+    guard url.hasPrefix("https://") || known.contains(host) else {
+      throw RemoteFailure(
+        .configuration, "AWS_CONTAINER_CREDENTIALS_FULL_URI names a host that is not known, without TLS.")
+    }
+    var request = HTTPRequest(url: url, timeout: Self.localTimeout, isLocal: true)
+    let file = environment["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]
+    if let token = try file.map(Self.text) ?? environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"] {
+      request.headers.append(("authorization", token))
+    }
+    return Self.credentials(in: Data(try send(request, "the container's credentials").body))
+  }
+
+  /// Of the role of the virtual machine. Asked last, because on other machines nobody answers.
+  private func fromMachine() throws(RemoteFailure) -> Credentials? {
+    if environment["AWS_EC2_METADATA_DISABLED"]?.lowercased() == "true" { return nil }
+    let base = "http://169.254.169.254/latest"
+    do throws(RemoteFailure) {
+      var request = HTTPRequest(method: "PUT", url: "\(base)/api/token", timeout: Self.localTimeout, isLocal: true)
+      request.headers = [("x-aws-ec2-metadata-token-ttl-seconds", "300")]
+      request.body = []
+      let token = try send(request, "the machine's credentials")
+      guard token.status == 200 else { return nil }
+      request = HTTPRequest(
+        url: "\(base)/meta-data/iam/security-credentials/", timeout: Self.localTimeout, isLocal: true)
+      request.headers = [("x-aws-ec2-metadata-token", token.text)]
+      let role = try send(request, "the machine's credentials")
+      guard role.status == 200, let name = role.text.split(separator: "\n").first else { return nil }
+      request.url += name
+      return Self.credentials(in: Data(try send(request, "the machine's credentials").body))
+    } catch { return nil }
+  }
+
+  // MARK: Reading
+
+  private func send(_ request: HTTPRequest, _ name: String) throws(RemoteFailure) -> HTTPAnswer {
+    do throws(HTTPFailure) { return try http.send(request) } catch {
+      throw RemoteFailure(.unreachable, "\(name.prefix(1).uppercased() + name.dropFirst()) cannot be reached.")
+    }
+  }
+
+  private static func credentials(in data: Data) -> Credentials? {
+    guard let all = try? JSONSerialization.jsonObject(with: data) as? [String: Any],
+      let access = all["AccessKeyId"] as? String, let secret = all["SecretAccessKey"] as? String
+    else { return nil }
+    return Credentials(
+      accessKey: access, secretKey: secret, token: all["SessionToken"] as? String ?? all["Token"] as? String,
+      expires: (all["Expiration"] as? String).flatMap(date))
+  }
+
+  private static func date(_ text: String) -> Date? { try? Date(text, strategy: .iso8601) }
+
+  private static func text(ofFile path: String) throws(RemoteFailure) -> String {
+    do {
+      return try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+    } catch {
+      throw RemoteFailure(.configuration, "The file \(path) cannot be read.")
+    }
+  }
+
+  /// The settings in a section of a file in INI form, or none.
+  private static func section(_ name: String, ofFile path: String) -> [String: String] {
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [:] }
+    var (current, settings): (String, [String: String]) = ("", [:])
+    for line in text.split(separator: "\n") {
+      if line.hasPrefix("#") || line.hasPrefix(";") { continue }
+      if line.hasPrefix("["), let end = line.firstIndex(of: "]") {
+        current = line[..<end].dropFirst().trimmed
+      } else if current == name, let equals = line.firstIndex(of: "=") {
+        settings[line[..<equals].trimmed] = line[equals...].dropFirst().trimmed
+      }
+    }
+    return settings
+  }
+}

@@ -1,0 +1,228 @@
+public import CofferRemote
+internal import CHTTP
+
+/// A vault as one object of a store with the interface of S3.
+///
+/// A change is a PUT of the whole object on condition that it has the entity tag that is known. Requests are signed, so
+/// that a condition cannot be removed on the way.
+public struct ObjectEngine: RemoteEngine {
+  private let http = HTTPClient()
+  private let place: Place
+  private var chain: CredentialChain
+  /// The object as it was read or written last: an append is made of it.
+  private var held: (version: String, bytes: [UInt8])?
+  public private(set) var time = 0
+
+  public init(_ url: String, environment: [String: String]) throws(RemoteFailure) {
+    chain = CredentialChain(environment, http)
+    place = try Place(url, region: chain.region)
+  }
+
+  public mutating func answer(_ request: RemoteRequest) throws(RemoteFailure) -> RemoteAnswer {
+    switch request {
+    case .read(let known, _): return try read(known)
+    case .publish(let over, _, let isWhole, let pieces):
+      guard let bytes = try isWhole ? pieces[0].bytes : appended(pieces, to: over) else { return .refused }
+      return try put(bytes, over: over)
+    case .confirm: return .done(version: "-")
+    case .remove(let version):
+      guard try read(version) == .same else { return .refused }
+      return try send("DELETE").status / 100 == 2 ? .done(version: "-") : .refused
+    case .describe: return try describe()
+    }
+  }
+
+  // MARK: Requests
+
+  private mutating func read(_ known: String?) throws(RemoteFailure) -> RemoteAnswer {
+    let answer = try send("GET", known.map { [("if-none-match", "\"\($0)\"")] } ?? [])
+    switch answer.status {
+    case 304: return .same
+    case 200:
+      guard let version = Self.version(of: answer) else { throw Self.withoutTags }
+      held = (version, answer.body)
+      return version == known ? .same : .whole(version: version, answer.body)
+    case 404 where answer.element("Code") != "NoSuchBucket": return .absent
+    default: throw failure(answer)
+    }
+  }
+
+  private mutating func put(_ bytes: [UInt8], over version: String?) throws(RemoteFailure) -> RemoteAnswer {
+    // The form without quotes is understood by more engines; another one that refuses it is asked again.
+    let conditions = version.map { [("if-match", $0), ("if-match", "\"\($0)\"")] } ?? [("if-none-match", "*")]
+    for condition in conditions {
+      let answer: HTTPAnswer
+      do throws(HTTPFailure) { answer = try perform("PUT", [condition], bytes) } catch {
+        guard case .lost(let reason) = error else { throw failure(error) }
+        return .unknown(RemoteFailure(.unreachable, "The object store did not answer: \(reason)."))
+      }
+      switch answer.status {
+      case 200...204:
+        guard let version = Self.version(of: answer) else { throw Self.withoutTags }
+        held = (version, bytes)
+        return .done(version: version)
+      case 412: continue
+      case 404 where version != nil && answer.element("Code") != "NoSuchBucket": return .refused
+      // A race that was lost, or the engine itself: the program asks again with the same condition.
+      case 409, 500...599:
+        if answer.status == 501 { throw failure(answer) }
+        return .unknown(failure(answer))
+      default: throw failure(answer)
+      }
+    }
+    return .refused
+  }
+
+  /// The known object with `pieces`, or `nil` if the object is another one by now.
+  private mutating func appended(
+    _ pieces: [RemoteMessage.Piece], to version: String?
+  ) throws(RemoteFailure) -> [UInt8]? {
+    if held?.version != version { _ = try read(nil) }
+    guard let held, held.version == version else { return nil }
+    return pieces.reduce(into: held.bytes) { bytes, piece in
+      let end = piece.offset + piece.bytes.count
+      bytes += [UInt8](repeating: 0, count: max(0, end - bytes.count))
+      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
+    }
+  }
+
+  private mutating func describe() throws(RemoteFailure) -> RemoteAnswer {
+    let answer = try send("HEAD")
+    guard [200, 404].contains(answer.status) else { throw failure(answer) }
+    let state = answer.status == 200 ? "an object of \(answer.headers["content-length"] ?? "?") bytes" : "no object"
+    let keepsVersions = answer.headers["x-amz-version-id"].map { $0 != "null" } ?? false
+    let versions = keepsVersions ? "; it keeps old versions, also of what erase removes" : ""
+    return .text(
+      "\(answer.headers["server"] ?? "an object store") at \(place.host), region \(chain.region), \(state)\(versions)")
+  }
+
+  // MARK: HTTP
+
+  private mutating func send(
+    _ method: String, _ headers: [(name: String, value: String)] = []
+  ) throws(RemoteFailure) -> HTTPAnswer {
+    do throws(HTTPFailure) { return try perform(method, headers, nil) } catch { throw failure(error) }
+  }
+
+  private mutating func perform(
+    _ method: String, _ headers: [(name: String, value: String)], _ body: [UInt8]?
+  ) throws(HTTPFailure) -> HTTPAnswer {
+    let credentials: Credentials
+    do throws(RemoteFailure) { credentials = try chain.credentials() } catch { throw .refused(error) }
+    var request = HTTPRequest(method: method, url: place.url, headers: headers, body: body, isLocal: place.isLocal)
+    let signature = Signature(credentials: credentials, region: chain.region, service: "s3")
+    signature.sign(&request, host: place.host, path: place.path, date: Signature.now)
+    let answer = try http.send(request)
+    if let date = answer.headers["date"], let seconds = Self.seconds(ofDate: date) { time = seconds * 1_000_000 }
+    return answer
+  }
+
+  /// The entity tag in an answer, without its quotes. A weak one names no bytes.
+  private static func version(of answer: HTTPAnswer) -> String? {
+    guard let tag = answer.headers["etag"] else { return nil }
+    let version = tag.filter { $0 != "\"" }
+    let isGood =
+      (1...200).contains(version.count) && !tag.hasPrefix("W/") && version.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    return isGood && !version.hasPrefix("@") && version != "-" ? version : nil
+  }
+
+  private static func seconds(ofDate text: String) -> Int? {
+    let seconds = curl_getdate(text, nil)
+    return seconds < 0 ? nil : seconds
+  }
+
+  // MARK: Failures
+
+  private static var withoutTags: RemoteFailure {
+    RemoteFailure(
+      .configuration, "The object store gives objects no entity tags, so it cannot keep a vault that many change.")
+  }
+
+  private func failure(_ error: HTTPFailure) -> RemoteFailure {
+    switch error {
+    case .refused(let failure): failure
+    case .notSent(let reason, isCertificate: true):
+      RemoteFailure(
+        .denied, "\(place.host) did not prove who it is: \(reason).",
+        advice: "Correct the host, or install the certificate of its authority.")
+    case .notSent(let reason, _), .lost(let reason):
+      RemoteFailure(.unreachable, "The object store at \(place.host) cannot be reached: \(reason).")
+    }
+  }
+
+  private func failure(_ answer: HTTPAnswer) -> RemoteFailure {
+    let code = answer.element("Code") ?? "status \(answer.status)"
+    let says = "The object store says \(code)."
+    switch code {
+    case "RequestTimeTooSkewed":
+      return RemoteFailure(.denied, "The clock of this machine is wrong by minutes. \(says)", advice: "Set the clock.")
+    case "SignatureDoesNotMatch":
+      return RemoteFailure(
+        .denied, "The secret key does not belong to the access key. \(says)", advice: "Check AWS_SECRET_ACCESS_KEY.")
+    case "InvalidAccessKeyId":
+      return RemoteFailure(
+        .denied, "The object store does not know the access key. \(says)", advice: "Check AWS_ACCESS_KEY_ID.")
+    case "ExpiredToken", "TokenRefreshRequired":
+      return RemoteFailure(.denied, "The credentials have expired. \(says)", advice: "Get new ones, and try again.")
+    case "NoSuchBucket":
+      return RemoteFailure(
+        .configuration, "There is no bucket “\(place.bucket)” at \(place.host).",
+        advice: "Check the URL, or make the bucket.")
+    case "EntityTooLarge":
+      return RemoteFailure(.large, "The object store takes no object of that size. \(says)")
+    default: break
+    }
+    switch answer.status {
+    case _ where [301, 307, 308].contains(answer.status) || code == "AuthorizationHeaderMalformed":
+      let region = answer.headers["x-amz-bucket-region"] ?? answer.element("Region")
+      return RemoteFailure(
+        .configuration,
+        "The bucket “\(place.bucket)” is elsewhere\(region.map { ", in the region \($0)" } ?? ""). \(says)",
+        advice: "Set AWS_REGION, or correct the host.")
+    case 401, 403:
+      return RemoteFailure(
+        .denied, "The object store does not let these credentials do that. \(says)",
+        advice: "The policy needs s3:GetObject and s3:PutObject for the object.")
+    case 501:
+      return RemoteFailure(.configuration, "The object store has no conditional requests. \(says)")
+    case 409, 429, 503: return RemoteFailure(.busy, "The object store is busy. \(says)", advice: "Try again.")
+    default: return RemoteFailure(.failed, "The object store failed. \(says)")
+    }
+  }
+}
+
+/// What a URL names: `s3://BUCKET/KEY` is AWS, `s3+https://HOST/BUCKET/KEY` another store, and `s3+http` one on this
+/// machine.
+struct Place {
+  let (bucket, host, path, url): (String, String, String, String)
+  let isLocal: Bool
+
+  init(_ text: String, region: String) throws(RemoteFailure) {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    let malformed = RemoteFailure(
+      .configuration, "The URL is not one of an object.", advice: "Write s3://BUCKET/KEY or s3+https://HOST/BUCKET/KEY."
+    )
+    let isAWS = parts[0] == "s3:"
+    guard parts.count > (isAWS ? 3 : 4), parts[1].isEmpty else { throw malformed }
+    let key = Signature.escaped(parts[(isAWS ? 3 : 4)...].joined(separator: "/"))
+    bucket = parts[isAWS ? 2 : 3]
+    switch parts[0] {
+    case "s3:":
+      // A dot in the name would be one more level than the certificate has.
+      let isInHost = !bucket.contains(".")
+      host = "\(isInHost ? "\(bucket)." : "")s3.\(region).amazonaws.com"
+      path = isInHost ? "/\(key)" : "/\(Signature.escaped(bucket))/\(key)"
+      isLocal = false
+    case "s3+https:", "s3+http:":
+      (host, path) = (parts[2], "/\(Signature.escaped(bucket))/\(key)")
+      let name = host.hasPrefix("[") ? String(host.prefix { $0 != "]" }) + "]" : String(host.prefix { $0 != ":" })
+      isLocal = parts[0] == "s3+http:"
+      guard !isLocal || name == "localhost" || name == "[::1]" || name.hasPrefix("127.") else {
+        throw RemoteFailure(
+          .configuration, "Without TLS, an object store must be on this machine.", advice: "Write s3+https.")
+      }
+    default: throw malformed
+    }
+    url = "\(isLocal ? "http" : "https")://\(host)\(path)"
+  }
+}

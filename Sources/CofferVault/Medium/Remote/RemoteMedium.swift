@@ -1,0 +1,247 @@
+package import CofferCore
+internal import CofferRemote
+package import CofferSystem
+internal import CofferVaultFormat
+internal import Synchronization
+
+/// The place of a vault on an engine: a URL. The engine has the same bytes as a file would have, and one helper process
+/// speaks with it. Thread-safe.
+///
+/// The engine refuses a change of a state that is not the newest, so there are no locks. Each state is an image in
+/// memory that never changes.
+package final class RemoteMedium: VaultMedium {
+  package let path: String
+  private let environment: VaultEnvironment
+  /// The helper, or what is wrong with the URL.
+  private let helper: Result<RemoteHelper, SecretError>
+  private let newest = Mutex<RemoteFile?>(nil)
+  /// How often in a row a change was refused. After two times, the next read waits for its turn.
+  private let lostRaces = Mutex(0)
+
+  /// How long a change is sent again whose outcome is unknown: 30 seconds.
+  private static let repetition = Duration.seconds(30)
+
+  package init(url text: String, environment: VaultEnvironment) {
+    self.environment = environment
+    let url = Result { () throws(SecretError) in try RemoteURL(text) }
+    helper = url.map { RemoteHelper($0, in: environment.helperDirectories) }
+    path = if case .success(let url) = url { url.description } else { text }
+  }
+
+  // MARK: Reading
+
+  package func open() throws(SecretError) -> any MediumFile {
+    guard let file = try readNewest() else {
+      throw SecretError(
+        .vaultNotFound, "There is no vault at \(path).", advice: "Check the URL, or create the vault.")
+    }
+    return file
+  }
+
+  /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
+  fileprivate func readNewest() throws(SecretError) -> RemoteFile? {
+    let known = newest.withLock { $0 }
+    let isQueueing = lostRaces.withLock { lost in
+      defer { lost = min(lost, 1) }
+      return lost > 1
+    }
+    let file: RemoteFile?
+    switch try helper.get().send(.read(known: known?.version, queueing: isQueueing)).answer {
+    case .same where known != nil: return known
+    case .absent: file = nil
+    case .whole(let version, let bytes): file = RemoteFile(self, bytes, version)
+    case .changed(let version, let pieces):
+      guard let known, let bytes = known.bytes.written(pieces), bytes.count <= RemoteMessage.maximumBytes
+      else { throw nonsense }
+      file = RemoteFile(self, bytes, version, after: known)
+    default: throw nonsense
+    }
+    return newest.withLock { newest in
+      // Another thread may have asked later and been faster.
+      if newest === known { newest = file }
+      return newest
+    }
+  }
+
+  fileprivate var nonsense: SecretError {
+    SecretError(
+      .unavailable, "The program that reads the vault at \(path) answered with something that is no answer.",
+      advice: "Nothing was changed. Bring it up to date.")
+  }
+
+  /// Waits until what was read cannot be lost any more.
+  fileprivate func confirm() throws(SecretError) {
+    guard case .done = try helper.get().send(.confirm).answer else { throw nonsense }
+  }
+
+  // MARK: Changes
+
+  /// Puts `new` in the place of `former`, or makes the object if that is `nil`. `pieces` are what differs, or `nil` to
+  /// send everything.
+  ///
+  /// The identical request is sent again while the outcome is unknown: it is applied at most once, because it changes
+  /// the version. Throws `.outcomeUnknown` if that takes too long, and `.tooLarge`.
+  fileprivate func publish(
+    _ new: [UInt8], _ pieces: [RemoteMessage.Piece]? = nil, over former: RemoteFile?
+  ) throws(SecretError) -> (Publication, RemoteFile?) {
+    let request = RemoteRequest.publish(
+      over: former?.version, id: environment.randomness.bytes16().hex, isWhole: pieces == nil,
+      pieces ?? [.init(new)])
+    let (start, helper) = (environment.uptime(), try helper.get())
+    var (unknown, pause): (String?, _) = (nil, Duration.milliseconds(100))
+    while true {
+      do throws(SecretError) {
+        switch try helper.send(request).answer {
+        case .done(let version):
+          let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
+          newest.withLock { if $0 === former || former == nil { $0 = file } }
+          lostRaces.withLock { $0 = 0 }
+          return (.done, file)
+        case .refused:
+          lostRaces.withLock { $0 += 1 }
+          return (.refused, nil)
+        case .unknown(let failure): unknown = failure.reason
+        default: throw nonsense
+        }
+      } catch {
+        // What was sent before may still be applied.
+        guard unknown != nil else { throw error }
+        unknown = error.reason
+      }
+      if let unknown, environment.uptime() - start >= Self.repetition {
+        throw .outcomeUnknown(path: path, unknown)
+      }
+      environment.sleep(pause)
+      pause = min(pause * 2, .seconds(2))
+    }
+  }
+
+  package func requireVacant() throws(SecretError) {
+    if try readNewest() == nil { return }
+    throw SecretError(
+      .alreadyExists, "There is already something at \(path).",
+      advice: "It was not changed; choose another URL, or remove it.")
+  }
+
+  package func newFile() throws(SecretError) -> any MediumDraft { RemoteDraft(self, replacing: nil) }
+
+  /// Nothing tells of a change: the engine is asked after each period.
+  package func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch {
+    PeriodOnly()
+  }
+
+  private final class PeriodOnly: DirectoryWatch { let isAlive = true }
+
+  package func isSamePlace(as other: any VaultMedium) -> Bool { path.utf8.elementsEqual(other.path.utf8) }
+
+  fileprivate func requireRoom(for count: Int) throws(SecretError) {
+    if count <= RemoteMessage.maximumBytes { return }
+    throw SecretError(
+      .tooLarge,
+      "The vault at \(path) would have \(count) bytes, and on an engine it has at most \(RemoteMessage.maximumBytes).",
+      advice: "Nothing was changed. Use a vault for each role, or a shorter history.")
+  }
+}
+
+/// A vault file on an engine, in one state. Thread-safe.
+private final class RemoteFile: MediumFile {
+  private let medium: RemoteMedium
+  let bytes: [UInt8]
+  let version: String
+  /// The same for all states of one file, between which there were only additions.
+  private let base: Base
+  private final class Base: Sendable {}
+
+  init(_ medium: RemoteMedium, _ bytes: [UInt8], _ version: String, after former: RemoteFile? = nil) {
+    (self.medium, self.bytes, self.version, base) = (medium, bytes, version, former?.base ?? Base())
+  }
+
+  var path: String { medium.path }
+  var names: [String] { [medium.path] }
+
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+    guard offset + count <= bytes.count else { throw .tampered("the file is cut short") }
+    return Array(bytes[offset..<offset + count])
+  }
+
+  func beginning(_ count: Int) throws(SecretError) -> [UInt8] { Array(bytes.prefix(count)) }
+  func size() throws(SecretError) -> Int { bytes.count }
+
+  func current() throws(SecretError) -> (any MediumFile)? {
+    try medium.readNewest().flatMap { $0.base === base ? $0 : nil }
+  }
+
+  // The engine says who may read and change its objects, at each request.
+  let isWritable = true
+  let isReadableByOthers = false
+  func prepareForChange(allowingReaders: Bool) throws(SecretError) {}
+
+  let isRemote = true
+  func tryLock(exclusive: Bool) throws(SecretError) -> Bool { true }
+  func unlock() throws(SecretError) {}
+  func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? {
+    throw SecretError(.unsupported, "The vault at \(path) has no leases.")
+  }
+
+  let mustBeReplaced = false
+  func synchronize() throws(SecretError) { try medium.confirm() }
+
+  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft {
+    guard purpose == .replacement else {
+      throw SecretError(.unsupported, "Changes of the vault at \(path) stay in memory.")
+    }
+    return RemoteDraft(medium, replacing: self)
+  }
+
+  /// Publishes the bytes and the first commit slot. The other one stays, as if the writer of a file had been
+  /// interrupted: it protects from a damage that an engine protects from.
+  func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
+    let slot = appendix.slots[0]
+    let pieces: [RemoteMessage.Piece] = [
+      .init(offset: appendix.offset, appendix.bytes), .init(offset: slot.offset, slot.page),
+    ]
+    guard let new = Array(bytes.prefix(appendix.offset)).written(pieces) else { throw medium.nonsense }
+    try medium.requireRoom(for: new.count)
+    // Bytes after the last commit are there if an unfinished file was put into the engine by hand.
+    let (publication, file) = try medium.publish(new, bytes.count == appendix.offset ? pieces : nil, over: self)
+    return (publication, file ?? self)
+  }
+}
+
+/// A whole file for an engine.
+private final class RemoteDraft: MediumDraft {
+  private let medium: RemoteMedium
+  private let former: RemoteFile?
+  private var bytes: [UInt8] = []
+
+  init(_ medium: RemoteMedium, replacing former: RemoteFile?) { (self.medium, self.former) = (medium, former) }
+
+  func write(_ new: [UInt8], at offset: Int) throws(SecretError) {
+    try medium.requireRoom(for: offset + new.count)
+    bytes = bytes.extended(to: offset).written([.init(offset: offset, new)]) ?? []
+  }
+
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+    Array(bytes.dropFirst(offset).prefix(count))
+  }
+
+  func publish() throws(SecretError) -> Publication { try medium.publish(bytes, over: former).0 }
+}
+
+extension [UInt8] {
+  fileprivate func extended(to count: Int) -> [UInt8] {
+    self + [UInt8](repeating: 0, count: Swift.max(0, count - self.count))
+  }
+
+  /// The bytes after `pieces` were written over them and behind them, or `nil` if that would leave a gap.
+  fileprivate func written(_ pieces: [RemoteMessage.Piece]) -> [UInt8]? {
+    var bytes = self
+    for piece in pieces {
+      guard piece.offset <= bytes.count else { return nil }
+      let end = piece.offset + piece.bytes.count
+      bytes = bytes.extended(to: end)
+      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,314 @@
+import CofferCore
+import CofferRemote
+import CofferSimulation
+import CofferTestSupport
+import CofferTesting
+import CofferVault
+import Foundation
+import Testing
+
+/// A vault on an engine: the program `coffer-remote-test`, which keeps it in a file and fails as a test tells it.
+@Suite struct RemoteTests {
+  private let directory: TemporaryDirectory
+  private let url: String
+  private var object: String { directory.file("object") }
+  private let options: VaultOptions
+
+  init() throws {
+    directory = try TemporaryDirectory(inMemory: true)
+    url = "test://localhost\(directory.file("object"))"
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = directory.file("known")
+    try FileManager.default.createDirectory(
+      atPath: directory.file("known"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    self.options = options
+  }
+
+  private var environment: VaultEnvironment {
+    var environment = VaultEnvironment()
+    environment.helperDirectories = [URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path()]
+      .map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+    return environment
+  }
+
+  private func open(_ options: VaultOptions? = nil, _ change: (inout VaultEnvironment) -> Void = { _ in })
+    -> VaultBackend
+  {
+    var environment = environment
+    change(&environment)
+    return VaultBackend(
+      path: url, credentials: [.key], options: options ?? self.options, environment: environment)
+  }
+
+  private func create() throws {
+    let (medium, environment) = environment.place(url)
+    try VaultBackend.create(
+      on: medium, credential: FixedCredential.key.credential, options: options, environment: environment)
+  }
+
+  private func fail(_ faults: String...) throws {
+    try faults.joined(separator: "\n").write(toFile: object + ".faults", atomically: true, encoding: .utf8)
+  }
+
+  private func code(_ body: () throws -> Void) -> SecretError.Code? {
+    do { try body() } catch { return (error as? SecretError)?.code }
+    return nil
+  }
+
+  // MARK: The same as a file
+
+  @Test func theVaultPassesTheConformanceSuiteOnAnEngine() async throws {
+    try create()
+    var suite = SecretBackendConformance.Options()
+    // The object has at most 8 MiB, whatever is in it.
+    (suite.maximumSecretSize, suite.largestTriedSize) = (nil, 1 << 20)
+    (suite.threadCount, suite.roundCount) = (4, 5)
+    suite.setHistoryVersions = {
+      try ($0 as? VaultBackend)?.setHistoryLimit(#require(HistoryLimit(versions: $1, days: 90)))
+    }
+    let report = try await SecretBackendConformance(options: suite) { open() }.run()
+    #expect(report.skipped.isEmpty)
+    #expect(try open().verify().secretCount == 0)
+  }
+
+  /// Two writers and a reader take turns on the engine. A file gets the same changes.
+  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  func theEngineAndAFileHaveTheSameSecrets(_ seed: UInt64) throws {
+    try create()
+    var random = SeededRandom(seed: seed)
+    let file = try TestVault()
+    let (local, remotes) = (file.open(), (0..<3).map { _ in open() })
+    for step in 0..<150 {
+      let name = try identifier("\(Int.random(in: 0..<8, using: &random))")
+      let value = SecretBytes([UInt8](repeating: UInt8(step), count: Int.random(in: 0..<3000, using: &random)))
+      let writer = remotes[Int.random(in: 0..<2, using: &random)]
+      let kind = Int.random(in: 0..<10, using: &random)
+      for vault in [local, writer] {
+        switch kind {
+        case 0...5: try vault.store(value, for: name)
+        case 6: try vault.remove(name)
+        case 7: try vault.erase(name)
+        case 8: try vault.restore(name)
+        default: try vault.compact()
+        }
+      }
+      for reader in remotes + (step % 25 == 0 ? [open()] : []) {
+        let (found, expected) = (try reader.secrets(), try local.secrets())
+        #expect(found.map(\.identifier) == expected.map(\.identifier), "step \(step), \(kind)")
+        #expect(found.map { $0.value.array() } == expected.map { $0.value.array() }, "step \(step), \(kind)")
+      }
+    }
+    #expect(try remotes[0].verify().secretCount == local.items().count)
+  }
+
+  // MARK: Outcomes
+
+  /// Each of these goes wrong with one request, and the change is made once.
+  @Test(arguments: ["lost", "dropped", "twice", "unknown", "unknown-made", "late", "nonsense", "endless", "huge"])
+  func aChangeIsMadeOnceWhateverHappensToItsRequest(_ fault: String) throws {
+    try create()
+    let vault = open()
+    try vault.set("count", [0])
+    for round in 1...3 as ClosedRange<UInt8> {
+      try fail(fault)
+      let former = try vault.withTransaction { transaction throws(SecretError) in
+        let old = try transaction.lookUp(identifier("count"))?.array()[0] ?? 0
+        try transaction.store(SecretBytes([old + 1]), for: identifier("count"))
+        return old
+      }
+      #expect(former == round - 1)
+      #expect(try open().get("count") == [round])
+      // Nothing is left for the next one.
+      try open().set("other", [round])
+      #expect(try vault.get("count") == [round])
+      try fail(fault)
+      try vault.rekey()
+      try fail(fault)
+      try vault.compact()
+      #expect(try open().get("count") == [round] && vault.get("other") == [round])
+    }
+  }
+
+  @Test(arguments: ["dropped", "twice", "unknown-made", "late"])
+  func aNewVaultIsTheOneWhoseRequestWasInDoubt(_ fault: String) throws {
+    try fail(fault)
+    try create()
+    #expect(try open().items().isEmpty)
+    #expect(code { try create() } == .alreadyExists)
+  }
+
+  @Test func anOutcomeThatStaysUnknownIsSaid() throws {
+    try create()
+    let vault = open {
+      $0.uptime = Self.fastClock(); $0.sleep = { _ in }
+    }
+    try vault.set("a", [1])
+    for fault in ["unknown", "lost"] {
+      try (fail)([String](repeating: fault, count: 60).joined(separator: "\n"))
+      let error = #expect(throws: SecretError.self) { try vault.set("a", [2]) }
+      #expect(error?.code == .outcomeUnknown)
+      try fail("")
+      #expect(try open().get("a") == [1])
+    }
+  }
+
+  /// A clock that a second passes on at each look.
+  private static func fastClock() -> @Sendable () -> Duration {
+    let count = Count()
+    return {
+      count.add()
+      return .seconds(count.value)
+    }
+  }
+
+  @Test func aChangeThatTheEngineCannotMakeChangesNothing() throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [1])
+    try fail("full")
+    #expect(code { try vault.set("a", [2]) } == .io)
+    #expect(try vault.get("a") == [1] && open().get("a") == [1])
+    try vault.set("a", [3])
+    #expect(try open().get("a") == [3])
+  }
+
+  @Test func anEngineThatIsAwayIsUnreachable() throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [1])
+    // A reader asks once, and not again after a failure.
+    try fail("read")
+    let error = #expect(throws: SecretError.self) { try vault.get("a") }
+    #expect(error?.code == .unavailable && error?.advice == "Wait for it.")
+    #expect(try vault.get("a") == [1])
+  }
+
+  // MARK: What an engine must not do
+
+  @Test func anOlderStateIsRefused() throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [1])
+    let (bytes, log) = (
+      try Data(contentsOf: URL(filePath: object)), try Data(contentsOf: URL(filePath: object + ".log"))
+    )
+    try vault.set("a", [2])
+    try bytes.write(to: URL(filePath: object))
+    try log.write(to: URL(filePath: object + ".log"))
+    for reader in [vault, open()] { #expect(code { _ = try reader.get("a") } == .rolledBack) }
+  }
+
+  @Test func anotherOrACutObjectIsRefused() throws {
+    try create()
+    try open().set("a", [1])
+    let whole = try Data(contentsOf: URL(filePath: object))
+    for (bytes, expected) in [
+      (whole.prefix(whole.count - 1), SecretError.Code.tampered), (whole.prefix(3), .notAVault),
+      (try Data(TestVault().bytes), .unexpectedVault), (Data(count: 9 << 20), .unavailable),
+    ] {
+      try bytes.write(to: URL(filePath: object))
+      #expect(code { _ = try open().get("a") } == expected)
+    }
+    try whole.write(to: URL(filePath: object))
+    #expect(try open().get("a") == [1])
+  }
+
+  @Test func theFirstUseOnAMachineNeedsAPinOrADecision() throws {
+    try create()
+    let pin = try open().pin()
+    var elsewhere = options
+    elsewhere.knownVaultsDirectory = directory.file("elsewhere")
+    try FileManager.default.createDirectory(
+      atPath: directory.file("elsewhere"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    #expect(code { _ = try open(elsewhere).items() } == .untrusted)
+    var withoutRecords = options
+    withoutRecords.knownVaultsDirectory = nil
+    #expect(code { _ = try open(withoutRecords).items() } == .untrusted)
+    var pinned = elsewhere
+    pinned.pins = [pin]
+    #expect(try open(pinned).items().isEmpty)
+    #expect(try open(elsewhere).items().isEmpty)
+    withoutRecords.pins = ["TEST://LOCALHOST\(object)=\(pin)"]
+    #expect(try open(withoutRecords).items().isEmpty)
+  }
+
+  @Test func aVaultThatIsTooLargeForAnEngineIsNotChanged() throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [UInt8](repeating: 1, count: 5 << 20))
+    let error = #expect(throws: SecretError.self) { try vault.set("b", [UInt8](repeating: 2, count: 5 << 20)) }
+    #expect(error?.code == .tooLarge && error?.reason.contains("8388608") == true)
+    #expect(try open().items().count == 1)
+  }
+
+  // MARK: The helper
+
+  @Test func aHelperThatOthersCanChangeIsNotStarted() throws {
+    try create()
+    let helpers = directory.file("helpers")
+    try FileManager.default.createDirectory(atPath: helpers, withIntermediateDirectories: true)
+    let path = helpers + "/coffer-remote-test"
+    try FileManager.default.copyItem(
+      atPath: environment.helperDirectories![0] + "/coffer-remote-test", toPath: path)
+    func vault() -> VaultBackend { open { $0.helperDirectories = [helpers] } }
+    #expect(try vault().items().isEmpty)
+    for (changed, mode) in [(path, 0o775), (helpers, 0o777), (path, 0o757)] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: changed)
+      #expect(code { _ = try vault().items() } == .denied)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: changed)
+    }
+    try FileManager.default.removeItem(atPath: path)
+    #expect(code { _ = try vault().items() } == .unavailable)
+    try FileManager.default.createSymbolicLink(
+      atPath: path, withDestinationPath: environment.helperDirectories![0] + "/coffer-remote-test")
+    #expect(code { _ = try vault().items() } == .denied)
+  }
+
+  @Test(arguments: [
+    ("S3://Bucket/a.vault", "s3://bucket/a.vault"), ("s3+https://Host:443/b/k/l", "s3+https://host/b/k/l"),
+    ("postgresql://A:5432,b:5433/Db/V", "postgresql://a,b:5433/Db/V"), ("test://[::1]:5/a", "test://[::1]:5/a"),
+  ])
+  func aURLHasOneForm(_ text: String, _ expected: String) throws {
+    #expect(try RemoteURL(text).description == expected)
+    #expect(try RemoteURL(expected).description == expected)
+  }
+
+  @Test(arguments: [
+    "s3://", "s3://b", "s3://b/", "s3:///k", "s3://b/../k", "s3://b//k", "s3://b/k?x=1", "s3://b/k#x", "s3://b/a%20b",
+    "postgresql://user@h/d/v", "postgresql://u:secret@h/d/v", "postgresql://h,/d/v", "+x://h/v", "s3://b/a b",
+    "x://:5/v",
+    "x://h/\u{e9}",
+  ])
+  func aURLWithMoreThanAPlaceIsRefused(_ text: String) {
+    let error = #expect(throws: SecretError.self) { try RemoteURL(text) }
+    #expect(error?.code == .invalidURL && error?.description.contains("secret") == false)
+  }
+
+  @Test func aMessageIsReadAsItWasWritten() throws {
+    let messages: [RemoteMessage] = [
+      RemoteRequest.read(known: nil, queueing: true).message, RemoteRequest.confirm.message,
+      RemoteRequest.publish(over: "v", id: "i", isWhole: false, [.init(offset: 7, [1, 10, 0]), .init([])]).message,
+      RemoteAnswer.whole(version: "\"x\"", [0, 10]).message(time: 3),
+      RemoteAnswer.failed(RemoteFailure(.denied, "No.", advice: "Ask.")).message(time: 0),
+    ]
+    let pipe = Pipe()
+    pipe.fileHandleForWriting.write(Data(messages.flatMap(\.serialized)))
+    try pipe.fileHandleForWriting.close()
+    var connection = RemoteConnection(input: pipe.fileHandleForReading.fileDescriptor, output: -1)
+    for message in messages { #expect(try connection.receive() == message) }
+    #expect(try connection.receive() == nil)
+  }
+
+  @Test(arguments: [
+    "\n", " a\n", "a  b\n", "a @1\n", "a @1:\n", "a @1:2:3\n", "a @-1:2\n", "a @0:8388609\n", "a @0:1 b\n", "a\tb\n",
+    "a",
+    "a\u{e9}\n", String(repeating: "a", count: 1024) + "\n", "a @0:5\nbcd",
+  ])
+  func aMalformedMessageIsRefused(_ text: String) throws {
+    let pipe = Pipe()
+    pipe.fileHandleForWriting.write(Data(text.utf8))
+    try pipe.fileHandleForWriting.close()
+    var connection = RemoteConnection(input: pipe.fileHandleForReading.fileDescriptor, output: -1)
+    #expect(throws: RemoteConnection.Failure.self) { try connection.receive() }
+  }
+}
