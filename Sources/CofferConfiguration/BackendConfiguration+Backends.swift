@@ -146,16 +146,17 @@ extension BackendConfiguration {
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
     let path = path ?? vaultPath
-    let (medium, environment) = VaultEnvironment().place(path)
+    let options = recording(options, of: path)
+    let (medium, environment) = VaultEnvironment().place(path, options)
     return try VaultBackend.create(
       on: medium, credential: credential, label: label, recipients: recipients, history: history,
-      options: recording(options, of: path), environment: environment)
+      options: options, environment: environment)
   }
 
   /// Whether there is anything at the path or URL. Throws `.io`, `.denied`, and the errors of an engine.
   package func isTaken(_ path: String) throws(SecretError) -> Bool {
     guard RemoteURL.isURL(path) else { return FileStatus(of: path, followingLink: false) != nil }
-    do throws(SecretError) { try VaultEnvironment().place(path).medium.requireVacant() } catch {
+    do throws(SecretError) { try VaultEnvironment().place(path, VaultOptions()).medium.requireVacant() } catch {
       if error.code == .alreadyExists { return true }
       throw error
     }
@@ -183,6 +184,12 @@ extension BackendConfiguration {
       options.pins = pins.split { $0.isASCII && $0.isWhitespace }.map(String.init)
       // A variable that is set and empty is an error: a CI system does this if the pin is not available.
       if options.pins.isEmpty { options.pins = [""] }
+    }
+    if options.copiesDirectory == nil, RemoteURL.isURL(path) {
+      options.copiesDirectory = directories.path(.cache) + "/coffer"
+      do throws(SecretError) { try options.copiesDirectory.map(PrivateDirectory.create) } catch {
+        // Without it, no copy is kept.
+      }
     }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options

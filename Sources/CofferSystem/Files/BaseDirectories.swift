@@ -8,6 +8,7 @@ package struct BaseDirectories: Sendable {
     case data = "XDG_DATA_HOME"
     case configuration = "XDG_CONFIG_HOME"
     case state = "XDG_STATE_HOME"
+    case cache = "XDG_CACHE_HOME"
 
     /// The path in the home directory if the variable is unset.
     fileprivate var fallback: String {
@@ -15,6 +16,7 @@ package struct BaseDirectories: Sendable {
       case .data: ".local/share"
       case .configuration: ".config"
       case .state: ".local/state"
+      case .cache: ".cache"
       }
     }
   }

@@ -3,8 +3,8 @@
 /// Each subcommand declares the global options that it accepts, so that its help and its shell completion list them.
 /// The argument parser accepts an option only after the command that declares it.
 enum ArgumentOrder {
-  private static let optionsWithValue: Set = ["--backend", "--vault", "--collection", "--service", "-s"]
-  private static let flags: Set = ["--json", "--quiet"]
+  private static let optionsWithValue: Set = ["--backend", "--vault", "--collection", "--service", "-s", "--max-age"]
+  private static let flags: Set = ["--json", "--quiet", "--offline"]
 
   /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after the
   /// subcommand's name keep their order. `commandLength` returns the number of leading words that name the command.

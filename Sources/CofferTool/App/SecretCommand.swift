@@ -28,7 +28,7 @@ struct SecretCommand: ParsableCommand {
     ],
     "Repository": [GitMergeDriverCommand.self, GitTextconvCommand.self],
     "Credential helper": credentialHelpers,
-    "Maintenance": [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self],
+    "Maintenance": [DoctorCommand.self, RemoteCommand.self, CompletionsCommand.self, CompleteCommand.self],
   ]
 
   static let credentialHelpers: [any ParsableCommand.Type] = [
@@ -43,8 +43,9 @@ struct SecretCommand: ParsableCommand {
 
     Every command that uses a backend accepts these options, before or after its name:
       --backend \(BackendRegistry.providers.forms.joined(separator: "|"))
-      --vault PATH, --collection NAME, -s/--service SERVICE
-    copy has --from and --to instead of the first three. Credential helpers have no --service.
+      --vault PATH|URL, --collection NAME, -s/--service SERVICE
+      --max-age SPAN, --offline, for a vault at a URL
+    copy has --from and --to instead of the first three. Credential helpers have only the first line.
     --quiet leaves out the messages on standard error that only inform, such as “Revealing …” and “Stored. …”; errors \
     and warnings are printed. --json prints machine-readable output where there is any. `secret --version` prints the version.
 

@@ -13,7 +13,8 @@ extension SecretError {
         : "To create a vault: secret init"
     case .kernelKeyringRefused: return "Use a key file instead: secret key add --key-file PATH"
     case .vaultNotFound: command = "To create a vault: secret init"
-    case .unavailable: command = "To use a vault instead: secret init"
+    case .unavailable:
+      command = remedy == .diagnosis ? "To examine it: secret doctor" : "To use a vault instead: secret init"
     case .ambiguous: command = "To remove or move all of them: --all"
     default:
       switch remedy {

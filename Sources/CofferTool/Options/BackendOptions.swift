@@ -15,7 +15,7 @@ protocol StoreOptions: ParsableArguments {
 /// The options of commands that implement another program's protocol, which determines the service.
 struct BackendOptions: StoreOptions {
   static let backendHelp: ArgumentHelp = "The backend to use. Default: the one that `secret doctor` reports."
-  static let vaultHelp = "The vault file to use, like --backend vault:PATH."
+  static let vaultHelp = "The vault file or URL to use, like --backend vault:PATH."
   static let collectionHelp = ArgumentHelp(
     "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.", valueName: "name")
 

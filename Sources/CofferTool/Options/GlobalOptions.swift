@@ -7,6 +7,9 @@ struct GlobalOptions: StoreOptions {
   @Option(path: BackendOptions.vaultHelp) var vault: String?
   @Option(help: BackendOptions.collectionHelp) var collection: String?
   @Flag(help: QuietOption.help) var quiet = false
+  @Option(help: "How old what is read of a vault at a URL may be, such as 5m. Default: its engine is always asked.")
+  var maxAge: String?
+  @Flag(help: "Do not ask the engine of a vault at a URL: use what this machine has seen last.") var offline = false
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
@@ -18,6 +21,9 @@ struct GlobalOptions: StoreOptions {
   func validate() throws {
     QuietOption.apply(quiet)
     if service?.isEmpty == true { throw ValidationError("The service of --service is empty. Name one.") }
+    if let maxAge, TimeText.span(maxAge) == nil {
+      throw ValidationError("“\(maxAge)” is not a span of time for --max-age. Write one such as 30s, 5m or 1h.")
+    }
   }
 
   /// The project, if neither an option nor a variable selects the store.
@@ -63,7 +69,10 @@ struct GlobalOptions: StoreOptions {
 
   /// Returns the backend, without opening it.
   func open(_ options: VaultOptions = VaultOptions()) throws -> any SecretBackend {
-    try BackendOptions.open(selection(), options: options)
+    var options = options
+    if let seconds = maxAge.flatMap(TimeText.span) { options.maximumAge = .seconds(seconds) }
+    options.isOffline = offline
+    return try BackendOptions.open(selection(), options: options)
   }
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.

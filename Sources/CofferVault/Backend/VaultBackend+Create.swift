@@ -23,7 +23,7 @@ extension VaultBackend {
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> VaultBackend {
-    let (medium, environment) = VaultEnvironment().place(path)
+    let (medium, environment) = VaultEnvironment().place(path, options)
     try create(
       on: medium, credential: credential, label: label, recipients: recipients, history: history,
       options: options, environment: environment)

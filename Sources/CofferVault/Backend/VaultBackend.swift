@@ -54,7 +54,7 @@ public final class VaultBackend: SecretBackend {
   package convenience init(
     path: String, credentials: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
-    let (medium, environment) = environment.place(path)
+    let (medium, environment) = environment.place(path, options)
     self.init(medium, credentials: credentials, options: options, environment: environment)
   }
 

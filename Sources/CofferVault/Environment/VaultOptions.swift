@@ -36,6 +36,16 @@ public struct VaultOptions: Sendable {
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.
   package var isInWorkTree = false
 
+  /// How long a read may use a state of a vault on an engine without asking the engine for a newer one: 0 by default. A
+  /// change is always made to the newest state.
+  public var maximumAge = Duration.zero
+  /// Whether an engine is not asked at all. Reads then use the state that this machine has seen last, and changes throw
+  /// `.unavailable`.
+  public var isOffline = false
+  /// A private directory in which sealed copies of vaults on engines are kept, so that a read need not get the whole
+  /// vault. What is erased elsewhere stays in a copy until the next read. With `nil`, none is kept.
+  public var copiesDirectory: String?
+
   /// What to do if no source has a credential.
   package var lockedAdvice = "Give the backend a credential source that has the vault's key or passphrase."
 

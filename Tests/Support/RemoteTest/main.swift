@@ -51,10 +51,10 @@ struct TestEngine: RemoteEngine {
     // The bytes at the end first, as one piece, and then the pages, each once.
     let newer = log[(index + 1)...]
     let end = newer.compactMap { Int($0[1]) }.min() ?? 0
-    let pages = Set(newer.compactMap { Int($0[2]) }).sorted()
+    let pages = Dictionary(newer.map { ($0[2], Int($0[3]) ?? 0) }) { $1 }
     let pieces =
       [.init(offset: end, Array(bytes[end...]))]
-      + pages.map { RemoteMessage.Piece(offset: $0, Array(bytes[$0..<$0 + 4096])) }
+      + pages.map { RemoteMessage.Piece(offset: Int($0) ?? 0, Array(bytes[(Int($0) ?? 0)...].prefix($1))) }
     return .changed(version: version, pieces)
   }
 
@@ -105,7 +105,8 @@ struct TestEngine: RemoteEngine {
       bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
     }
     write(bytes, to: path)
-    let line = ([id] + (isWhole ? [] : pieces.map { String($0.offset) })).joined(separator: " ")
+    let ranges = isWhole ? [] : [pieces[0].offset, pieces[1].offset, pieces[1].bytes.count].map(String.init)
+    let line = ([id] + ranges).joined(separator: " ")
     let former = isWhole ? [] : lines(of: path + ".log")
     write(Array((former + [line]).map { $0 + "\n" }.joined().utf8), to: path + ".log")
     return .done(version: id)

@@ -4,11 +4,13 @@ import glob
 import hashlib
 import hmac
 import http.client
+import http.server
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import uuid
 
@@ -259,3 +261,83 @@ rgw_thread_pool_size = 64
 
     def url(self, vault):
         return f"s3+http://127.0.0.1:{self.port}/{self.BUCKET}/{vault}"
+
+
+class LaxStore:
+    """An object store that keeps all rules but one: `if-none-match`, `if-match`, `one-step` (two requests at once both find
+    their condition true), `etag` (objects have none), `conditions` (a condition is not implemented), or `none`."""
+
+    environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+
+    def __init__(self, flaw):
+        objects, lock, strict = {}, threading.Lock(), threading.Lock()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, status, body=b"", tag=None):
+                self.send_response(status)
+                if tag and flaw != "etag":
+                    self.send_header("ETag", f'"{tag}"')
+                if status != 304:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def do_GET(self):
+                body = objects.get(self.path)
+                if body is None:
+                    return self.answer(404, b"<Code>NoSuchKey</Code>")
+                tag = hashlib.md5(body).hexdigest()
+                if self.headers.get("If-None-Match", "").strip('"') == tag:
+                    return self.answer(304, tag=tag)
+                self.answer(200, body, tag)
+
+            do_HEAD = do_GET
+
+            def do_PUT(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                wanted, absent = self.headers.get("If-Match"), self.headers.get("If-None-Match")
+                if flaw == "conditions" and (wanted or absent):
+                    return self.answer(501, b"<Code>NotImplemented</Code>")
+                with lock if flaw == "one-step" else strict:
+                    found = objects.get(self.path)
+                if flaw == "one-step":
+                    time.sleep(0.02)
+                else:
+                    strict.acquire()
+                try:
+                    found = found if flaw == "one-step" else objects.get(self.path)
+                    if absent == "*" and found is not None and flaw != "if-none-match":
+                        return self.answer(412)
+                    if wanted and flaw != "if-match":
+                        if found is None:
+                            return self.answer(404, b"<Code>NoSuchKey</Code>")
+                        if wanted.strip('"') != hashlib.md5(found).hexdigest():
+                            return self.answer(412)
+                    objects[self.path] = body
+                finally:
+                    if flaw != "one-step":
+                        strict.release()
+                self.answer(200, tag=hashlib.md5(body).hexdigest())
+
+            def do_DELETE(self):
+                objects.pop(self.path, None)
+                self.answer(204)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 128
+
+        self.objects = objects
+        self.server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, vault):
+        return f"s3+http://127.0.0.1:{self.server.server_address[1]}/vaults/{vault}"
+
+    def stop(self):
+        self.server.shutdown()

@@ -41,7 +41,7 @@ import Testing
   }
 
   private func create() throws {
-    let (medium, environment) = environment.place(url)
+    let (medium, environment) = environment.place(url, options)
     try VaultBackend.create(
       on: medium, credential: FixedCredential.key.credential, options: options, environment: environment)
   }
@@ -181,6 +181,64 @@ import Testing
     let error = #expect(throws: SecretError.self) { try vault.get("a") }
     #expect(error?.code == .unavailable && error?.advice == "Wait for it.")
     #expect(try vault.get("a") == [1])
+  }
+
+  // MARK: The copy on this machine
+
+  private func withCopies(_ change: (inout VaultOptions) -> Void = { _ in }) throws -> VaultOptions {
+    var options = options
+    options.copiesDirectory = directory.file("copies")
+    try FileManager.default.createDirectory(
+      atPath: directory.file("copies"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    change(&options)
+    return options
+  }
+
+  @Test func aCopyAnswersWithoutTheEngine() throws {
+    try create()
+    let offline = try withCopies { $0.isOffline = true }
+    #expect(code { _ = try open(offline).items() } == .unavailable)
+    try open(withCopies()).set("a", [1])
+    #expect(try open(offline).get("a") == [1])
+    #expect(code { try open(offline).set("a", [2]) } == .unavailable)
+    try open().set("a", [2])
+    // The record of this machine is newer than the copy.
+    #expect(code { _ = try open(offline).get("a") } == .rolledBack)
+    #expect(try open(withCopies()).get("a") == [2] && open(offline).get("a") == [2])
+  }
+
+  @Test func aStateOfAllowedAgeIsUsedWithoutAQuestion() throws {
+    try create()
+    let aged = try withCopies { $0.maximumAge = .seconds(3600) }
+    let vault = open(aged)
+    try vault.set("a", [1])
+    try fail("read", "read", "read")
+    #expect(try vault.get("a") == [1] && open(aged).get("a") == [1])
+    try fail("")
+    // A change is made to the newest state, and then nothing older is used.
+    try open().set("count", [5])
+    let former = try vault.withTransaction { transaction throws(SecretError) in
+      let old = try transaction.lookUp(identifier("count"))?.array()[0] ?? 0
+      try transaction.store(SecretBytes([old + 1]), for: identifier("count"))
+      return old
+    }
+    #expect(try former == 5 && vault.get("count") == [6])
+  }
+
+  @Test func aDamagedCopyIsNotUsed() throws {
+    try create()
+    try open(withCopies()).set("a", [1])
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.file("copies"))
+    for name in names {
+      let path = directory.file("copies") + "/" + name
+      let whole = try Data(contentsOf: URL(filePath: path))
+      for bad in [Data(), whole.dropLast(), whole + [0], Data(whole.reversed())] {
+        try bad.write(to: URL(filePath: path))
+        #expect(try open(withCopies()).get("a") == [1])
+        try open(withCopies()).set("b", [1])
+      }
+    }
+    #expect(names.count == 2)
   }
 
   // MARK: What an engine must not do

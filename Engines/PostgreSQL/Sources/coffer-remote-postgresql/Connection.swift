@@ -58,7 +58,7 @@ final class Connection {
   private static func refusal(_ text: String, _ place: Place) -> RemoteFailure {
     // libpq gives no SQLSTATE of a failed connection.
     func mentions(_ words: String...) -> Bool { words.contains { text.contains($0) } }
-    let line = text.split(separator: "\n").last.map(String.init) ?? "no reason was given"
+    let line = text.split(separator: "\n").first.map(String.init) ?? "no reason was given"
     let sentence = "PostgreSQL says: \(line)"
     if mentions("certificate", "SSL") {
       return RemoteFailure(

@@ -63,7 +63,8 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       case .large: .tooLarge
       case .failed: .io
       }
-    return SecretError(code, failure.reason, advice: failure.advice)
+    let advice = failure.advice ?? "Nothing was changed. Check the URL, and whether the engine runs."
+    return SecretError(code, failure.reason, advice: advice, remedy: code == .unavailable ? .diagnosis : nil)
   }
 
   /// The path of the program. Nobody but root and the owner of this program may be able to change it.

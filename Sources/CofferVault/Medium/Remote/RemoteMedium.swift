@@ -21,12 +21,22 @@ package final class RemoteMedium: VaultMedium {
   /// How long a change is sent again whose outcome is unknown: 30 seconds.
   private static let repetition = Duration.seconds(30)
 
-  package init(url text: String, environment: VaultEnvironment) {
-    self.environment = environment
+  private let options: VaultOptions
+  private let copy: RemoteCopy?
+  /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
+  private let answered = Mutex<Duration?>(nil)
+
+  package init(url text: String, options: VaultOptions, environment: VaultEnvironment) {
+    (self.environment, self.options) = (environment, options)
     let url = Result { () throws(SecretError) in try RemoteURL(text) }
     helper = url.map { RemoteHelper($0, in: environment.helperDirectories) }
-    path = if case .success(let url) = url { url.description } else { text }
+    let path = if case .success(let url) = url { url.description } else { text }
+    self.path = path
+    copy = options.copiesDirectory.map { RemoteCopy(of: path, in: $0) }
   }
+
+  /// The path of the sealed copy on this machine, if one is kept.
+  package var pathOfCopy: String? { copy?.path }
 
   // MARK: Reading
 
@@ -38,16 +48,45 @@ package final class RemoteMedium: VaultMedium {
     return file
   }
 
+  /// The state that this process or this machine has seen last.
+  private func known() -> RemoteFile? {
+    if let file = newest.withLock({ $0 }) { return file }
+    guard let copy = copy?.load() else { return nil }
+    let file = RemoteFile(self, copy.bytes, copy.version)
+    newest.withLock { $0 = $0 ?? file }
+    answered.withLock { $0 = copy.age >= .zero ? environment.uptime() - copy.age : nil }
+    return file
+  }
+
+  /// Whether a state that was the newest some time ago may be used without asking. Not after a refusal, which shows that
+  /// it is not the newest any more.
+  private var isFresh: Bool {
+    guard options.maximumAge > .zero, lostRaces.withLock({ $0 == 0 }), let answered = answered.withLock({ $0 }) else {
+      return false
+    }
+    return environment.uptime() - answered <= options.maximumAge
+  }
+
   /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
   fileprivate func readNewest() throws(SecretError) -> RemoteFile? {
-    let known = newest.withLock { $0 }
+    let known = known()
+    if options.isOffline {
+      if let known { return known }
+      throw SecretError(
+        .unavailable, "This machine has no copy of the vault at \(path).", advice: "Read it once with the engine.")
+    }
+    if let known, isFresh { return known }
     let isQueueing = lostRaces.withLock { lost in
       defer { lost = min(lost, 1) }
       return lost > 1
     }
+    let answer = try helper.get().send(.read(known: known?.version, queueing: isQueueing)).answer
+    answered.withLock { $0 = environment.uptime() }
     let file: RemoteFile?
-    switch try helper.get().send(.read(known: known?.version, queueing: isQueueing)).answer {
-    case .same where known != nil: return known
+    switch answer {
+    case .same where known != nil:
+      if options.maximumAge > .zero { copy?.touch() }
+      return known
     case .absent: file = nil
     case .whole(let version, let bytes): file = RemoteFile(self, bytes, version)
     case .changed(let version, let pieces):
@@ -58,8 +97,10 @@ package final class RemoteMedium: VaultMedium {
     }
     return newest.withLock { newest in
       // Another thread may have asked later and been faster.
-      if newest === known { newest = file }
-      return newest
+      guard newest === known else { return newest }
+      newest = file
+      if let file { copy?.keep(file.bytes, file.version) }
+      return file
     }
   }
 
@@ -88,13 +129,20 @@ package final class RemoteMedium: VaultMedium {
       over: former?.version, id: environment.randomness.bytes16().hex, isWhole: pieces == nil,
       pieces ?? [.init(new)])
     let (start, helper) = (environment.uptime(), try helper.get())
+    if options.isOffline {
+      throw SecretError(.unavailable, "The vault at \(path) cannot be changed without its engine.", advice: "Nothing was changed.")
+    }
     var (unknown, pause): (String?, _) = (nil, Duration.milliseconds(100))
     while true {
       do throws(SecretError) {
         switch try helper.send(request).answer {
         case .done(let version):
           let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
-          newest.withLock { if $0 === former || former == nil { $0 = file } }
+          newest.withLock { newest in
+            guard newest === former || former == nil else { return }
+            newest = file
+            copy?.keep(new, version)
+          }
           lostRaces.withLock { $0 = 0 }
           return (.done, file)
         case .refused:
@@ -123,7 +171,10 @@ package final class RemoteMedium: VaultMedium {
       advice: "It was not changed; choose another URL, or remove it.")
   }
 
-  package func newFile() throws(SecretError) -> any MediumDraft { RemoteDraft(self, replacing: nil) }
+  package func newFile() throws(SecretError) -> any MediumDraft {
+    try RemoteCheck(beside: path, environment: environment).run(rounds: 2, largest: 1000)
+    return RemoteDraft(self, replacing: nil)
+  }
 
   /// Nothing tells of a change: the engine is asked after each period.
   package func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch {
@@ -234,7 +285,7 @@ extension [UInt8] {
   }
 
   /// The bytes after `pieces` were written over them and behind them, or `nil` if that would leave a gap.
-  fileprivate func written(_ pieces: [RemoteMessage.Piece]) -> [UInt8]? {
+  func written(_ pieces: [RemoteMessage.Piece]) -> [UInt8]? {
     var bytes = self
     for piece in pieces {
       guard piece.offset <= bytes.count else { return nil }

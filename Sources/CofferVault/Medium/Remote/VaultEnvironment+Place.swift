@@ -1,12 +1,12 @@
 extension VaultEnvironment {
   /// The place of the vault at `path`, which may be a URL, and this environment as it suits the place.
-  package func place(_ path: String) -> (medium: any VaultMedium, environment: VaultEnvironment) {
+  package func place(_ path: String, _ options: VaultOptions) -> (medium: any VaultMedium, environment: VaultEnvironment) {
     guard RemoteURL.isURL(path) else { return (LocalMedium(path: path, environment: self), self) }
     var environment = self
     // Many machines ask one engine, and not all at once.
     environment.watchPeriod = .milliseconds(4000 + 8 * Int(randomness.array(1)[0]))
     // What is read and sent as a whole should not have a tail that is longer than the rest.
     environment.compactionThreshold = 1 << 16
-    return (RemoteMedium(url: path, environment: environment), environment)
+    return (RemoteMedium(url: path, options: options, environment: environment), environment)
   }
 }

@@ -1,0 +1,51 @@
+internal import CLinux
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVaultFormat
+internal import Glibc
+
+/// The sealed copy of a vault on an engine that this machine keeps: a vault file, and beside it the engine's name for that
+/// state. Several processes may write it: a copy that does not fit its name is not used.
+struct RemoteCopy {
+  private let file: String
+  private var name: String { file + ".version" }
+
+  /// `directory` is private. Nothing is kept if it does not exist.
+  init(of url: String, in directory: String) {
+    let id = BLAKE2b.hash(Array(url.utf8).span, count: 16).withUnsafeBytes { Bytes16($0) }
+    file = "\(directory)/\(id.hex).vault"
+  }
+
+  /// The path of the vault file, which `secret merge` reads.
+  var path: String { file }
+
+  /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none.
+  func load() -> (bytes: [UInt8], version: String, age: Duration)? {
+    do throws(SecretError) {
+      let words = try PrivateFile.text(of: name, as: "The copy", limit: 1024)?.split(separator: " ").map(String.init) ?? []
+      guard words.count == 2, let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false) else {
+        return nil
+      }
+      let bytes = held.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+      var (status, now) = (stat(), timespec())
+      guard words[1] == Self.digest(of: bytes), stat(name, &status) == 0 else { return nil }
+      clock_gettime(CLOCK_REALTIME, &now)
+      return (bytes, words[0], .seconds(now.tv_sec - status.st_mtim.tv_sec))
+    } catch { return nil }
+  }
+
+  /// Keeps a state. A failure is ignored: the next reader asks for the whole vault.
+  func keep(_ bytes: [UInt8], _ version: String) {
+    do throws(SecretError) {
+      try PrivateFile.write(bytes.span, to: file, replacing: true)
+      try PrivateFile.write(Array("\(version) \(Self.digest(of: bytes))".utf8).span, to: name, replacing: true)
+    } catch {}
+  }
+
+  /// Notes that the state that was kept last is still the newest.
+  func touch() { _ = utimensat(AT_FDCWD, name, nil, 0) }
+
+  private static func digest(of bytes: [UInt8]) -> String {
+    BLAKE2b.hash(bytes.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
+  }
+}
