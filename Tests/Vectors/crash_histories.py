@@ -384,8 +384,10 @@ class State:
             before = Shared(others, dict(ancestor.events).get(account, ())) if ancestor else ()
             left = [one for one in others if ids(one) & ours.known or one not in before]
             heads, other_heads = heads_of(mine), heads_of(left)
-            new = [one for one in heads if not ids(one) & theirs.known]
-            other_new = [one for one in other_heads if not ids(one) & ours.known]
+            # A change that the other side has by another name is not news to it, even if it was stored again since.
+            shared = Shared(mine, others)
+            new = [one for one in heads if one not in shared and not ids(one) & theirs.known]
+            other_new = [one for one in other_heads if one not in shared and not ids(one) & ours.known]
             values = lambda events: {one.put["value"] for one in events if one.put}
             # Of two sides that did not know each other's values, both stay: one present, the others in conflict.
             both = values(new + other_new) | values(heads) & values(other_heads)
