@@ -74,7 +74,8 @@ private struct LeaseWait {
         .timedOut, "Another thread or process kept the lease of the secret for \(timeout).",
         advice: "Try again, or allow more time.", identifier: identifier)
     }
-    defer { pause = min(pause * 2, .milliseconds(50)) }
+    // Longer pauses in a long wait: an engine is asked each time.
+    defer { pause = min(pause * 2, max(.milliseconds(50), (timeout - left) / 8)) }
     return min(pause, left)
   }
 }

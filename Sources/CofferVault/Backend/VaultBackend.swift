@@ -29,6 +29,8 @@ public final class VaultBackend: SecretBackend {
   private let shared: SharedSnapshot
   private let broadcast: ChangeBroadcast
   private let watcher: MediumWatcher
+  /// The leases of this process, if the vault is on an engine.
+  let remoteLeases: RemoteLeases?
   private let medium: any VaultMedium
   private let lastSearchFailed = Atomic(false)
   private let options: VaultOptions
@@ -67,7 +69,7 @@ public final class VaultBackend: SecretBackend {
     session = VaultSession(
       medium, chain: CredentialChain(credentials, options: options, environment: environment),
       shared: shared)
-    watcher = MediumWatcher(medium, period: environment.watchPeriod)
+    (watcher, remoteLeases) = (MediumWatcher(medium, period: environment.watchPeriod), session.leases)
   }
 
   private init(withoutPromptsOf backend: VaultBackend) {
@@ -75,7 +77,7 @@ public final class VaultBackend: SecretBackend {
       backend.medium, backend.options, backend.environment, backend
     )
     (lock, session, shared) = (backend.lock, backend.session, backend.shared)
-    (broadcast, watcher) = (backend.broadcast, backend.watcher)
+    (broadcast, watcher, remoteLeases) = (backend.broadcast, backend.watcher, backend.remoteLeases)
   }
 
   /// A backend for the same vault. A call that would need a credential from a source that may show a prompt throws
@@ -114,10 +116,7 @@ public final class VaultBackend: SecretBackend {
 
   // MARK: SecretBackend
 
-  public var features: SecretFeatures {
-    let features: SecretFeatures = [.transactions, .changes, .history, .attributes]
-    return medium is RemoteMedium ? features : features.union(.leases)
-  }
+  public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
 
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try read { vault throws(SecretError) in try vault.find(identifier).map(vault.secret) }

@@ -23,12 +23,15 @@ final class VaultSession {
   private(set) var notices: Set<VaultNotice>?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
+  /// The leases of this process, if the vault is on an engine.
+  let leases: RemoteLeases?
   /// The state that the last change makes, if it counts.
   private var sent: Checkpoint?
 
   init(_ medium: any VaultMedium, chain: CredentialChain, shared: SharedSnapshot) {
     (self.medium, self.chain, self.shared) = (medium, chain, shared)
     environment = chain.environment
+    leases = (medium as? RemoteMedium).map { RemoteLeases($0) }
     knownVaults = KnownVaults(options: chain.options, environment: chain.environment, shared: shared)
   }
 
@@ -271,6 +274,7 @@ final class VaultSession {
       let transaction = VaultTransaction(vault, now: environment.now)
       let result = Result { () throws(E) in try body(transaction) }
       if case .failure = result { return (result, .done) }
+      try leases?.requireHeld(by: transaction)
       if transaction.isEmpty && !vault.file.storage.mustBeReplaced {
         // What `body` has read may not be on the disk: its writer may have been killed before the barrier.
         try vault.file.storage.synchronize()

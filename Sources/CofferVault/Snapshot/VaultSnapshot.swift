@@ -100,8 +100,12 @@ package final class VaultSnapshot: Sendable {
     }
     var tail = tail
     try tail.read(file, keys, to: new.state, from: state.end, after: state.checkpoint)
-    let changed = tail.frames[self.tail.frames.count...].map { frame -> SecretIdentifier? in
-      do throws(SecretError) { return try named(tail.entry(frame)).record.identifier() } catch { return nil }
+    var changed: [SecretIdentifier?] = []
+    for frame in tail.frames[self.tail.frames.count...] {
+      do throws(SecretError) {
+        let record = try named(tail.entry(frame)).record
+        if !record.isLease { changed.append(try record.identifier()) }
+      } catch { changed.append(nil) }
     }
     return (VaultSnapshot(after: self, new, tail, in: storage), changed)
   }
@@ -256,9 +260,9 @@ package final class VaultSnapshot: Sendable {
 
   /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include
   /// the changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a
-  /// remove does not follow a put.
+  /// remove does not follow a put. Leases are left out, unless `withLeases` is set.
   func forEachSecret(
-    _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
+    _ tail: Tail? = nil, withLeases: Bool = false, _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
     let tail = tail ?? self.tail
     let newer = tail.frames.sorted { $0.head.position < $1.head.position }
@@ -272,7 +276,7 @@ package final class VaultSnapshot: Sendable {
         guard record.kind == .put || followsPut else { throw .tampered("a remove does not follow a put") }
         followsPut = record.kind == .put
       }
-      try body(records)
+      if withLeases || !first.isLease { try body(records) }
       records.removeAll(keepingCapacity: true)
     }
     /// Adds the frames of the secrets up to `id`, or of all that are left.

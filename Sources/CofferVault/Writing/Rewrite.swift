@@ -72,7 +72,7 @@ extension VaultSnapshot {
       let former = HistoryRule(base.settings.history, time: time)
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-      try forEachSecret(transaction.tail) { records throws(SecretError) in
+      try forEachSecret(transaction.tail, withLeases: true) { records throws(SecretError) in
         guard let newest = records.last?.record else { return }
         for entry in rule.kept(former.kept(transaction.withoutErased(records, newest.id))) {
           try writer.append(entry.record.rewritten(), self, entry) { () throws(SecretError) in

@@ -33,13 +33,17 @@ final class VaultTransaction: SecretAccess {
 
   var isEmpty: Bool { newest.isEmpty && erased.isEmpty }
 
+  func changes(_ identifier: SecretIdentifier) -> Bool {
+    let id = lookupID(identifier)
+    return newest[id] != nil || erased[id] != nil
+  }
+
   /// What observers are told after the commit: which secrets have changed, or, if a stream cannot keep all their names,
   /// that any secret may have changed.
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
-    let identifiers = try newest.values.map { index throws(SecretError) in
-      try tail.entry(tail.frames[index]).record.identifier()
-    }
+    let records = try newest.values.map { index throws(SecretError) in try tail.entry(tail.frames[index]).record }
+    let identifiers = try records.filter { !$0.isLease }.map { record throws(SecretError) in try record.identifier() }
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 

@@ -183,6 +183,71 @@ import Testing
     #expect(try vault.get("a") == [1])
   }
 
+  // MARK: Leases
+
+  /// Sets the engine's clock ahead.
+  private func advance(seconds: Int) throws {
+    try "\(seconds)".write(toFile: object + ".clock", atomically: true, encoding: .utf8)
+  }
+
+  @Test func oneOfManyHasALease() throws {
+    try create()
+    let (name, vaults) = (try identifier("token"), (0..<3).map { _ in open() })
+    let lease = try #require(try vaults[0].tryLease(name))
+    for vault in vaults { #expect(try vault.tryLease(name) == nil) }
+    #expect(try vaults[1].tryLease(identifier("other")) != nil)
+    lease.release()
+    #expect(try vaults[2].tryLease(name) != nil)
+  }
+
+  @Test func aLateHolderChangesNothing() throws {
+    try create()
+    let (name, first, second) = (try identifier("token"), open(), open())
+    try first.set("token", [0])
+    let late = try #require(try first.tryLease(name))
+    try first.set("token", [1])
+    try advance(seconds: 14)
+    #expect(try second.tryLease(name) == nil)
+    try advance(seconds: 16)
+    let lease = try #require(try second.tryLease(name))
+    #expect(code { try first.set("token", [2]) } == .conflict)
+    #expect(code { _ = try first.remove(name) } == .conflict)
+    try first.set("other", [2])
+    try second.set("token", [3])
+    // The late holder does not end the lease of the other, and then is nobody special.
+    late.release()
+    #expect(try open().tryLease(name) == nil)
+    #expect(try open().get("token") == [3] && first.get("other") == [2])
+    lease.release()
+    try first.set("token", [4])
+    #expect(try open().get("token") == [4])
+  }
+
+  @Test func aLeaseIsSeenByNobody() async throws {
+    try create()
+    let (name, vault) = (try identifier("token"), open())
+    try vault.set("token", [1])
+    let watcher = open { $0.watchPeriod = .milliseconds(20) }
+    #expect(try watcher.get("token") == [1])
+    var changes = watcher.changes().makeAsyncIterator()
+    try vault.tryLease(name)?.release()
+    let lease = try vault.tryLease(name)
+    try await Task.sleep(for: .milliseconds(300))
+    try vault.set("last", [1])
+    let change = await changes.next()
+    #expect(try change?.identifier == identifier("last"))
+    #expect(try open().tryLease(name) == nil)
+    for shown in [vault, open()] {
+      #expect(try shown.items().count == 2 && shown.secrets().count == 2 && shown.verify().secretCount == 2)
+      #expect(try shown.items(inService: SecretIdentifier.leases).isEmpty)
+      try shown.compact()
+    }
+    #expect(try open().tryLease(name) == nil)
+    lease?.release()
+    #expect(try open().removedItems(inService: nil).isEmpty)
+    #expect(code { _ = try SecretIdentifier(service: SecretIdentifier.leases, account: "a") } == .invalidIdentifier)
+  }
+
   // MARK: The copy on this machine
 
   private func withCopies(_ change: (inout VaultOptions) -> Void = { _ in }) throws -> VaultOptions {

@@ -25,6 +25,8 @@ package final class RemoteMedium: VaultMedium {
   private let copy: RemoteCopy?
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
   private let answered = Mutex<Duration?>(nil)
+  /// The engine's time in microseconds since 1970, and when it told it.
+  private let clock = Mutex<(engine: Int, uptime: Duration)?>(nil)
 
   package init(url text: String, options: VaultOptions, environment: VaultEnvironment) {
     (self.environment, self.options) = (environment, options)
@@ -80,7 +82,8 @@ package final class RemoteMedium: VaultMedium {
       defer { lost = min(lost, 1) }
       return lost > 1
     }
-    let answer = try helper.get().send(.read(known: known?.version, queueing: isQueueing)).answer
+    let (answer, time) = try helper.get().send(.read(known: known?.version, queueing: isQueueing))
+    if time > 0 { clock.withLock { $0 = (time, environment.uptime()) } }
     answered.withLock { $0 = environment.uptime() }
     let file: RemoteFile?
     switch answer {
@@ -102,6 +105,12 @@ package final class RemoteMedium: VaultMedium {
       if let file { copy?.keep(file.bytes, file.version) }
       return file
     }
+  }
+
+  /// The engine's time in milliseconds since 1970, as far as its last answer told it, or else that of this machine.
+  var now: Int {
+    clock.withLock { $0.map { $0.engine / 1000 + Int((environment.uptime() - $0.uptime) / .milliseconds(1)) } }
+      ?? Int(Timestamp.milliseconds(environment.now()))
   }
 
   fileprivate var nonsense: SecretError {

@@ -4,7 +4,7 @@ extension VaultEnvironment {
     guard RemoteURL.isURL(path) else { return (LocalMedium(path: path, environment: self), self) }
     var environment = self
     // Many machines ask one engine, and not all at once.
-    environment.watchPeriod = .milliseconds(4000 + 8 * Int(randomness.array(1)[0]))
+    environment.watchPeriod = watchPeriod * (512 + Int(randomness.array(1)[0])) / 256
     // What is read and sent as a whole should not have a tail that is longer than the rest.
     environment.compactionThreshold = 1 << 16
     return (RemoteMedium(url: path, options: options, environment: environment), environment)

@@ -193,9 +193,11 @@ import Testing
 /// A thread that calls a closure with 1, 2, 3 and so on. It goes on while tasks occupy the threads of the pool.
 private final class RepeatingThread: Sendable {
   private let isStopped = Atomic(false)
+  private let hasEnded = DispatchSemaphore(value: 0)
 
   init(_ body: @escaping @Sendable (Int) throws -> Void) {
     Thread.detachNewThread {
+      defer { self.hasEnded.signal() }
       for number in 1... {
         if self.isStopped.load(ordering: .relaxed) { return }
         do { try body(number) } catch {
@@ -206,5 +208,9 @@ private final class RepeatingThread: Sendable {
     }
   }
 
-  func stop() { isStopped.store(true, ordering: .relaxed) }
+  /// Waits for the call that is under way: what it uses may be gone afterwards.
+  func stop() {
+    isStopped.store(true, ordering: .relaxed)
+    hasEnded.wait()
+  }
 }
