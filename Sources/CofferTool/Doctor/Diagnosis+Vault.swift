@@ -19,7 +19,7 @@ extension Diagnosis {
     do throws(SecretError) {
       let description = try vault.description()
       id = description.id
-      examineFile(path, description)
+      if let engine = try vault.engine() { examineEngine(engine, path) } else { examineFile(path, description) }
       if examineKey(vault, description, source: { used.withLock { $0 } }), description.keySlots.count == 1 {
         add(
           .note, "key", "the vault has only one key slot; if its credential is lost, the secrets are lost",
@@ -28,6 +28,7 @@ extension Diagnosis {
     } catch {
       add("vault", error)
     }
+    if RemoteURL.isURL(path) { examineVariables() }
     let directory = Path.parent(of: path)
     guard let status = FileStatus(of: directory) else { return }  // reported above
     examineDirectory(directory, status, of: path)
@@ -39,6 +40,20 @@ extension Diagnosis {
       add(.ok, "kernel keyring", "it can keep the vault unlocked")
     } catch {
       add(.note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)", error.toolAdvice)
+    }
+  }
+
+  private mutating func examineEngine(
+    _ engine: (text: String, latency: Duration, clock: Duration, copy: String?), _ path: String
+  ) {
+    let milliseconds = Int((engine.latency / .milliseconds(1)).rounded(.up))
+    add(.ok, "engine", "\(path) is on \(engine.text); it answers in \(milliseconds) ms")
+    if let copy = engine.copy { add(.ok, "engine", "the sealed copy of this machine is \(copy)") }
+    let difference = abs(Int(engine.clock / .seconds(1)))
+    if difference > 30 {
+      add(
+        .note, "clock", "the engine's clock differs by \(difference) seconds from this machine's",
+        "Set the clock that is wrong. Leases end by the engine's.")
     }
   }
 

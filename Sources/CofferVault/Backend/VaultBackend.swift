@@ -301,6 +301,14 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
+  /// What a person should know of the engine that the vault is on, and the path of the sealed copy on this machine. `nil`
+  /// for a file. Throws `.unavailable` and `.denied`.
+  package func engine() throws(SecretError) -> (text: String, latency: Duration, clock: Duration, copy: String?)? {
+    guard let medium = medium as? RemoteMedium else { return nil }
+    let (text, latency, clock) = try medium.describe()
+    return (text, latency, clock, medium.pathOfCopy)
+  }
+
   /// Whether the file of this vault is the one of `other`.
   package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
 

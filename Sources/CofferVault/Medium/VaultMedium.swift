@@ -47,6 +47,8 @@ package protocol MediumFile: AnyObject, Sendable {
   /// Whether the file is on another machine. Then nobody vouches for it at its first use, and a change of a state that
   /// is not the newest is refused instead of kept out by a lock.
   var isRemote: Bool { get }
+  /// Keeps a copy of the file, which was just accepted, if that is remote.
+  func keepCopy()
 
   // MARK: Rights
 
@@ -90,6 +92,7 @@ package enum DraftPurpose: Sendable {
 
 extension MediumFile {
   package var isRemote: Bool { false }
+  package func keepCopy() {}
 }
 
 /// A file that is being written and is not yet a vault. It is removed with its last reference, unless it was published.

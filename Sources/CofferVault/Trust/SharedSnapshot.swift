@@ -33,6 +33,7 @@ final class SharedSnapshot: Sendable {
     state.withLock { state in
       (state.snapshot, state.accepted, state.mayBeUnrecorded) = (snapshot, accepted, false)
     }
+    snapshot.file.storage.keepCopy()
   }
 
   /// Closes the file. `accepted` is a state of another file that is in its place now.
@@ -92,7 +93,7 @@ final class SharedSnapshot: Sendable {
     from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],
     mayBeUnrecorded: Bool = false
   ) -> Bool {
-    state.withLock { state in
+    let isNext = state.withLock { state in
       guard state.snapshot === former else { return false }
       state.snapshot = snapshot
       if var record = state.accepted?.record {
@@ -103,6 +104,8 @@ final class SharedSnapshot: Sendable {
       if mayBeUnrecorded { state.mayBeUnrecorded = true }
       return true
     }
+    if isNext { snapshot.file.storage.keepCopy() }
+    return isNext
   }
 
   /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open,

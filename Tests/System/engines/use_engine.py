@@ -10,6 +10,7 @@ Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -229,9 +230,45 @@ def use(tool, directory, engine):
         result = secret("get", "moved", at=url.replace("127.0.0.1", f"{password}127.0.0.1"))
         check(f"a URL with {password} is refused", result[0] == 64 and "password@" not in result[2], result)
 
+    lost_changes(secret, succeeds, engine, (first, second))
     look_at_helper(first, directory, url)
     succeeds("rekey", "rekey", "--key-file", f"{directory}/other-key")
     succeeds("the other machine follows", "get", "moved", machine=second, output=VALUE)
+
+
+def lost_changes(secret, succeeds, engine, machines):
+    """A backup is put back on the engine, and every machine has seen later changes."""
+    first, second = machines
+
+    def lose():
+        older = engine.dump()
+        succeeds("a change that will be lost", "set", "lost", given="lost and found")
+        succeeds("the other machine has seen it", "get", "lost", machine=second, output="lost and found")
+        engine.restore(older)
+        for machine in machines:
+            result = secret("get", "lost", machine=machine)
+            check("the backup is refused", result[0] == 65, result)
+            succeeds("what was seen last can be read", "get", "lost", "--offline", machine=machine, output="lost and found")
+
+    def pin(*arguments, machine):
+        found = re.search(r"coffer-pin-v1:[\w-]+", "".join(map(str, secret("trust", *arguments, machine=machine))))
+        return found.group(0) if found else ""
+
+    lose()
+    names = [name for name in os.listdir(f"{second.home}/.cache/coffer") if name.endswith(".vault")]
+    check("there is one copy", len(names) == 1, names)
+    shutil.copy(f"{second.home}/.cache/coffer/{names[0]}", f"{second.home}/copy.vault")
+    succeeds("a machine accepts the backup", "trust", "--pin", pin(machine=second), machine=second)
+    result = secret("merge", "--yes", f"{second.home}/copy.vault", machine=second)
+    check("its copy brings the change back", result[0] == 0, result)
+    succeeds("and every machine accepts that", "get", "lost", machine=first, output="lost and found")
+    succeeds("remove it again", "remove", "lost")
+
+    lose()
+    result = secret("trust", "--advance", "--pin", pin("--advance", machine=first), machine=first)
+    check("without a copy, trust --advance accepts the backup", result[0] == 0, result)
+    result = secret("get", "lost", machine=second)
+    check("the other machine accepts it too, without the change", result[0] == 1, result)
 
 
 def look_at_helper(machine, directory, url):
@@ -240,7 +277,7 @@ def look_at_helper(machine, directory, url):
         text = file.read().strip()
     process = subprocess.Popen(
         [machine.tool, "watch", "moved"], env={**machine.variables, "COFFER_BACKEND": f"vault:{url}", "COFFER_KEY": "not a key",
-                                              "CREDENTIALS_DIRECTORY": directory}, stdout=subprocess.PIPE)
+                                              "CREDENTIALS_DIRECTORY": directory, "XDG_CACHE_HOME": "/nonexistent"}, stdout=subprocess.PIPE)
     end = time.monotonic() + TIMEOUT
     helper = None
     while helper is None and time.monotonic() < end:

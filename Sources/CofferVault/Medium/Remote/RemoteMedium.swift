@@ -23,6 +23,8 @@ package final class RemoteMedium: VaultMedium {
 
   private let options: VaultOptions
   private let copy: RemoteCopy?
+  /// The version of the copy that this process has kept or found.
+  private let kept = Mutex<String?>(nil)
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
   private let answered = Mutex<Duration?>(nil)
   /// The engine's time in microseconds since 1970, and when it told it.
@@ -56,6 +58,7 @@ package final class RemoteMedium: VaultMedium {
     guard let copy = copy?.load() else { return nil }
     let file = RemoteFile(self, copy.bytes, copy.version)
     newest.withLock { $0 = $0 ?? file }
+    kept.withLock { $0 = file.version }
     answered.withLock { $0 = copy.age >= .zero ? environment.uptime() - copy.age : nil }
     return file
   }
@@ -102,9 +105,20 @@ package final class RemoteMedium: VaultMedium {
       // Another thread may have asked later and been faster.
       guard newest === known else { return newest }
       newest = file
-      if let file { copy?.keep(file.bytes, file.version) }
       return file
     }
+  }
+
+  /// What a person should know of the engine: what the helper says, the time that it took, and by how much the engine's
+  /// clock is ahead of this machine's.
+  func describe() throws(SecretError) -> (text: String, latency: Duration, clock: Duration) {
+    // The first answer may include the start of the helper and a new connection.
+    _ = try readNewest()
+    let start = environment.uptime()
+    let (answer, time) = try helper.get().send(.describe)
+    guard case .text(let text) = answer else { throw nonsense }
+    let ahead = time > 0 ? time / 1000 - Int(Timestamp.milliseconds(environment.now())) : 0
+    return (text, environment.uptime() - start, .milliseconds(ahead))
   }
 
   /// The engine's time in milliseconds since 1970, as far as its last answer told it, or else that of this machine.
@@ -117,6 +131,15 @@ package final class RemoteMedium: VaultMedium {
     SecretError(
       .unavailable, "The program that reads the vault at \(path) answered with something that is no answer.",
       advice: "Nothing was changed. Bring it up to date.")
+  }
+
+  /// Keeps a state that was accepted. One that is refused does not take the place of a copy that may be all that is left.
+  fileprivate func keep(_ file: RemoteFile) {
+    kept.withLock { kept in
+      guard kept != file.version else { return }
+      kept = file.version
+      copy?.keep(file.bytes, file.version)
+    }
   }
 
   /// Waits until what was read cannot be lost any more.
@@ -147,11 +170,7 @@ package final class RemoteMedium: VaultMedium {
         switch try helper.send(request).answer {
         case .done(let version):
           let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
-          newest.withLock { newest in
-            guard newest === former || former == nil else { return }
-            newest = file
-            copy?.keep(new, version)
-          }
+          newest.withLock { if $0 === former || former == nil { $0 = file } }
           lostRaces.withLock { $0 = 0 }
           return (.done, file)
         case .refused:
@@ -226,6 +245,8 @@ private final class RemoteFile: MediumFile {
 
   func beginning(_ count: Int) throws(SecretError) -> [UInt8] { Array(bytes.prefix(count)) }
   func size() throws(SecretError) -> Int { bytes.count }
+
+  func keepCopy() { medium.keep(self) }
 
   func current() throws(SecretError) -> (any MediumFile)? {
     try medium.readNewest().flatMap { $0.base === base ? $0 : nil }
