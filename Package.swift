@@ -140,6 +140,7 @@ let package = Package(
       name: "CofferToolTests",
       dependencies: [
         "CofferTool", "secret", "CofferSystem", "CofferCore", "CofferSimulation", "CofferTestSupport",
+        "coffer-remote-test",
       ],
       path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 

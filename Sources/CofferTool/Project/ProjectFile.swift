@@ -1,3 +1,4 @@
+internal import Coffer
 internal import CofferConfiguration
 internal import CofferCore
 
@@ -41,8 +42,10 @@ struct ProjectFile {
       switch entry.name {
       case "vault":
         vault = try entry.text()
-        if vault?.contains("://") == true {
-          throw entry.problem("names the vault by a URL, which this version cannot use: expected a path")
+        if let vault, vault.contains("://") {
+          do throws(SecretError) { _ = try RemoteURL(vault) } catch {
+            throw entry.problem("has a URL that cannot be used: \(error.reason.dropLast())")
+          }
         }
       case "service": service = try entry.text()
       case "run":

@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// The leases that this process has in a vault on an engine. Thread-safe.
 ///
-/// A lease is a record in the vault: who has it, and until when by the engine's clock. The holder prolongs it as long as it
-/// lives. What the holder stores in the meantime is checked in the same transaction, so that a holder that was away for
-/// too long changes nothing.
+/// A lease is a record in the vault: who has it, and until when by the engine's clock. The holder prolongs it as long
+/// as it lives. What the holder stores in the meantime is checked in the same transaction, so that a holder that was
+/// away for too long changes nothing.
 final class RemoteLeases: Sendable {
   /// How long a lease of a process that has died lasts: 15 seconds.
   private static let span = 15_000

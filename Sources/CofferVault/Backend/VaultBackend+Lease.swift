@@ -7,8 +7,8 @@ extension VaultBackend {
   /// The lease is a lock on one byte of an empty `.leases` file beside the vault. The file is made if it does not
   /// exist. The number of the byte depends on a key of the vault, so that it does not reveal the secret's name.
   ///
-  /// In a vault on an engine, the lease is a record in the vault, which this object prolongs every 5 seconds. The lease of
-  /// a process that has died ends after 15 seconds, so wait at least twice as long for one. A change of the secret
+  /// In a vault on an engine, the lease is a record in the vault, which this object prolongs every 5 seconds. The lease
+  /// of a process that has died ends after 15 seconds, so wait at least twice as long for one. A change of the secret
   /// through this object throws `.conflict` if it has lost the lease in the meantime.
   ///
   /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the

@@ -301,8 +301,8 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// What a person should know of the engine that the vault is on, and the path of the sealed copy on this machine. `nil`
-  /// for a file. Throws `.unavailable` and `.denied`.
+  /// What a person should know of the engine that the vault is on, and the path of the sealed copy on this machine.
+  /// `nil` for a file. Throws `.unavailable` and `.denied`.
   package func engine() throws(SecretError) -> (text: String, latency: Duration, clock: Duration, copy: String?)? {
     guard let medium = medium as? RemoteMedium else { return nil }
     let (text, latency, clock) = try medium.describe()

@@ -230,40 +230,51 @@ final class VaultSession {
   func write<R>(
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> (R, Publication)
   ) throws(SecretError) -> R {
-    try withLock(exclusive: true) { () throws(SecretError) in
-      var vault = try read(unlocking) { $0 }
-      if !vault.file.storage.isWritable {
-        // The file may have become writable since it was opened.
-        close()
-        vault = try read(unlocking) { $0 }
+    // A change that was refused. It may have been made nevertheless: a request to an engine can come twice.
+    var doubted: (result: R, state: Checkpoint)?
+    do throws(SecretError) {
+      return try withLock(exclusive: true) { () throws(SecretError) in
+        var vault = try read(unlocking) { $0 }
+        if !vault.file.storage.isWritable {
+          // The file may have become writable since it was opened.
+          close()
+          vault = try read(unlocking) { $0 }
+        }
+        try vault.file.prepareForChange(allowingReaders: chain.options.isInWorkTree)
+        return vault.file
+      } _: { file throws(SecretError) in
+        let vault = try current(unlocking, checked: file)
+        if let former = doubted, try wasMade(former.state, vault) { return former.result }
+        doubted = nil
+        let (result, publication) = try body(vault)
+        switch publication {
+        case .done: return result
+        case .refused:
+          doubted = sent.map { (result, $0) }
+          close()
+          return nil
+        case .unconfirmed(let error): throw .unconfirmed(error, path: path)
+        }
       }
-      try vault.file.prepareForChange(allowingReaders: chain.options.isInWorkTree)
-      return vault.file
-    } _: { file throws(SecretError) in
-      let (result, publication) = try body(try current(unlocking, checked: file))
-      switch publication {
-      case .done: return result
-      case .refused:
-        close()
-        return try wasMade(unlocking) ? result : nil
-      case .unconfirmed(let error): throw .unconfirmed(error, path: path)
+    } catch {
+      guard let doubted, error.code != .outcomeUnknown else { throw error }
+      let vault: VaultSnapshot
+      do throws(SecretError) { vault = try read(unlocking) { $0 } } catch {
+        throw .outcomeUnknown(path: path, "the vault cannot be read: \(error.reason)")
       }
+      if try wasMade(doubted.state, vault) { return doubted.result }
+      throw error
     }
   }
 
-  /// Whether a change that was refused was made nevertheless, and cannot be lost any more. Throws `.outcomeUnknown` if
-  /// that cannot be told.
-  private func wasMade(_ unlocking: Unlocking) throws(SecretError) -> Bool {
-    guard let sent else { return false }
-    var reason = "the vault does not show it any more"
-    do throws(SecretError) {
-      let vault = try read(unlocking) { $0 }
-      if let isShown = try vault.shows(sent.sequence, isTag: { $0 == sent.tailTag }) {
-        if isShown { try vault.file.storage.synchronize() }
-        return isShown
-      }
-    } catch { reason = "the vault cannot be read: \(error.reason)" }
-    throw .outcomeUnknown(path: path, reason)
+  /// Whether a change that was refused was made nevertheless, and cannot be lost any more. `state` is the one that it
+  /// makes. Throws `.outcomeUnknown` if that cannot be told.
+  private func wasMade(_ state: Checkpoint, _ vault: VaultSnapshot) throws(SecretError) -> Bool {
+    guard let isShown = try vault.shows(state.sequence, isTag: { $0 == state.tailTag }) else {
+      throw .outcomeUnknown(path: path, "the vault does not show it any more")
+    }
+    if isShown { try vault.file.storage.synchronize() }
+    return isShown
   }
 
   /// Runs `body` on a transaction and commits its changes. If `body` throws, commits nothing and returns its error.

@@ -3,8 +3,8 @@ internal import CofferRemote
 internal import CofferVaultFormat
 internal import Synchronization
 
-/// Tries whether an engine keeps the rules of the page `RemoteProtocol`, with an object of its own beside that of a URL.
-/// Without them, two machines could both be told that their change was made.
+/// Tries whether an engine keeps the rules of the page `RemoteProtocol`, with an object of its own beside that of a
+/// URL. Without them, two machines could both be told that their change was made.
 package struct RemoteCheck {
   private let url: RemoteURL
   private let helpers: [RemoteHelper]
@@ -19,8 +19,8 @@ package struct RemoteCheck {
     helpers = (0..<Self.racers).map { _ in RemoteHelper(url, in: environment.helperDirectories) }
   }
 
-  /// Throws `.unsupported` if a rule is broken, and what the helper throws. `rounds` is the number of races of each kind,
-  /// and `largest` the size of the largest object that is tried.
+  /// Throws `.unsupported` if a rule is broken, and what the helper throws. `rounds` is the number of races of each
+  /// kind, and `largest` the size of the largest object that is tried.
   package func run(rounds: Int, largest: Int) throws(SecretError) {
     try require(read() == .absent, "an object is there before it is made")
     let first = try publish([1, 2, 3], over: nil)
@@ -39,7 +39,9 @@ package struct RemoteCheck {
     try expect([1, 2, 3], first)
     try require(publish([9], over: nil) == nil, "it makes an object where there is one")
     try expect([1, 2, 3], first)
-    guard let second = try publish([4, 5, 6], over: first) else { throw broken("it refuses a change of the newest version") }
+    guard let second = try publish([4, 5, 6], over: first) else {
+      throw broken("it refuses a change of the newest version")
+    }
     try expect([4, 5, 6], second)
     try require(publish([9], over: first) == nil, "it accepts a change of a version that is not the newest")
     try expect([4, 5, 6], second)
@@ -48,7 +50,8 @@ package struct RemoteCheck {
     try expect([4, 0, 6, 7, 8], third)
     switch try read(known: second) {
     case .whole(third, [4, 0, 6, 7, 8]): break
-    case .changed(third, let pieces): try require([4, 5, 6].written(pieces) == [4, 0, 6, 7, 8], "it answers with a wrong change")
+    case .changed(third, let pieces):
+      try require([4, 5, 6].written(pieces) == [4, 0, 6, 7, 8], "it answers with a wrong change")
     default: throw broken("it does not return what was stored last")
     }
     try require(publish(pieces, isWhole: false, over: second) == nil, "it adds to a version that is not the newest")
@@ -88,7 +91,8 @@ package struct RemoteCheck {
       throw broken("an object is missing after a race")
     }
     // The answer to the first may have been lost. Nobody else can have been first then.
-    try require(winners.allSatisfy { $0 == (racer, newest) } && winners.count <= 1, "two writers are told that they were first")
+    try require(
+      winners.allSatisfy { $0 == (racer, newest) } && winners.count <= 1, "two writers are told that they were first")
     return newest
   }
 
@@ -102,7 +106,9 @@ package struct RemoteCheck {
     try send(.read(known: known, queueing: false))
   }
 
-  private func publish(_ bytes: [UInt8], over version: String?, by helper: RemoteHelper? = nil) throws(SecretError) -> String? {
+  private func publish(_ bytes: [UInt8], over version: String?, by helper: RemoteHelper? = nil) throws(SecretError)
+    -> String?
+  {
     try publish([.init(bytes)], isWhole: true, over: version, by: helper)
   }
 

@@ -4,8 +4,8 @@ internal import CofferSystem
 internal import CofferVaultFormat
 internal import Glibc
 
-/// The sealed copy of a vault on an engine that this machine keeps: a vault file, and beside it the engine's name for that
-/// state. Several processes may write it: a copy that does not fit its name is not used.
+/// The sealed copy of a vault on an engine that this machine keeps: a vault file, and beside it the engine's name for
+/// that state. Several processes may write it: a copy that does not fit its name is not used.
 struct RemoteCopy {
   private let file: String
   private var name: String { file + ".version" }
@@ -22,8 +22,10 @@ struct RemoteCopy {
   /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none.
   func load() -> (bytes: [UInt8], version: String, age: Duration)? {
     do throws(SecretError) {
-      let words = try PrivateFile.text(of: name, as: "The copy", limit: 1024)?.split(separator: " ").map(String.init) ?? []
-      guard words.count == 2, let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false) else {
+      let words =
+        try PrivateFile.text(of: name, as: "The copy", limit: 1024)?.split(separator: " ").map(String.init) ?? []
+      guard words.count == 2, let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false)
+      else {
         return nil
       }
       let bytes = held.withBytes { bytes in bytes.indices.map { bytes[$0] } }

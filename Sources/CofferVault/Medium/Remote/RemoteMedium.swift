@@ -63,8 +63,8 @@ package final class RemoteMedium: VaultMedium {
     return file
   }
 
-  /// Whether a state that was the newest some time ago may be used without asking. Not after a refusal, which shows that
-  /// it is not the newest any more.
+  /// Whether a state that was the newest some time ago may be used without asking. Not after a refusal, which shows
+  /// that it is not the newest any more.
   private var isFresh: Bool {
     guard options.maximumAge > .zero, lostRaces.withLock({ $0 == 0 }), let answered = answered.withLock({ $0 }) else {
       return false
@@ -133,7 +133,8 @@ package final class RemoteMedium: VaultMedium {
       advice: "Nothing was changed. Bring it up to date.")
   }
 
-  /// Keeps a state that was accepted. One that is refused does not take the place of a copy that may be all that is left.
+  /// Keeps a state that was accepted. One that is refused does not take the place of a copy that may be all that is
+  /// left.
   fileprivate func keep(_ file: RemoteFile) {
     kept.withLock { kept in
       guard kept != file.version else { return }
@@ -162,7 +163,8 @@ package final class RemoteMedium: VaultMedium {
       pieces ?? [.init(new)])
     let (start, helper) = (environment.uptime(), try helper.get())
     if options.isOffline {
-      throw SecretError(.unavailable, "The vault at \(path) cannot be changed without its engine.", advice: "Nothing was changed.")
+      throw SecretError(
+        .unavailable, "The vault at \(path) cannot be changed without its engine.", advice: "Nothing was changed.")
     }
     var (unknown, pause): (String?, _) = (nil, Duration.milliseconds(100))
     while true {

@@ -1,6 +1,8 @@
 extension VaultEnvironment {
   /// The place of the vault at `path`, which may be a URL, and this environment as it suits the place.
-  package func place(_ path: String, _ options: VaultOptions) -> (medium: any VaultMedium, environment: VaultEnvironment) {
+  package func place(_ path: String, _ options: VaultOptions) -> (
+    medium: any VaultMedium, environment: VaultEnvironment
+  ) {
     guard RemoteURL.isURL(path) else { return (LocalMedium(path: path, environment: self), self) }
     var environment = self
     // Many machines ask one engine, and not all at once.
