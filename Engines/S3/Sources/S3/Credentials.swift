@@ -136,19 +136,23 @@ struct CredentialChain {
   private func fromMachine() throws(RemoteFailure) -> Credentials? {
     if environment["AWS_EC2_METADATA_DISABLED"]?.lowercased() == "true" { return nil }
     let base = "http://169.254.169.254/latest"
+    func ask(_ path: String, _ header: (name: String, value: String), _ method: String = "GET") throws(RemoteFailure)
+      -> String?
+    {
+      let request = HTTPRequest(
+        method: method, url: base + path, headers: [header], body: method == "PUT" ? [] : nil,
+        timeout: Self.localTimeout,
+        isLocal: true)
+      let answer = try send(request, "the machine's credentials")
+      return answer.status == 200 ? answer.text : nil
+    }
     do throws(RemoteFailure) {
-      var request = HTTPRequest(method: "PUT", url: "\(base)/api/token", timeout: Self.localTimeout, isLocal: true)
-      request.headers = [("x-aws-ec2-metadata-token-ttl-seconds", "300")]
-      request.body = []
-      let token = try send(request, "the machine's credentials")
-      guard token.status == 200 else { return nil }
-      request = HTTPRequest(
-        url: "\(base)/meta-data/iam/security-credentials/", timeout: Self.localTimeout, isLocal: true)
-      request.headers = [("x-aws-ec2-metadata-token", token.text)]
-      let role = try send(request, "the machine's credentials")
-      guard role.status == 200, let name = role.text.split(separator: "\n").first else { return nil }
-      request.url += name
-      return Self.credentials(in: Data(try send(request, "the machine's credentials").body))
+      guard let token = try ask("/api/token", ("x-aws-ec2-metadata-token-ttl-seconds", "300"), "PUT") else {
+        return nil
+      }
+      let (path, header) = ("/meta-data/iam/security-credentials/", ("x-aws-ec2-metadata-token", token))
+      guard let role = try ask(path, header)?.split(separator: "\n").first else { return nil }
+      return try ask(path + role, header).flatMap { Self.credentials(in: Data($0.utf8)) }
     } catch { return nil }
   }
 

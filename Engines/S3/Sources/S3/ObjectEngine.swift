@@ -153,25 +153,17 @@ public struct ObjectEngine: RemoteEngine {
   private func failure(_ answer: HTTPAnswer) -> RemoteFailure {
     let code = answer.element("Code") ?? "status \(answer.status)"
     let says = "The object store says \(code)."
-    switch code {
-    case "RequestTimeTooSkewed":
-      return RemoteFailure(.denied, "The clock of this machine is wrong by minutes. \(says)", advice: "Set the clock.")
-    case "SignatureDoesNotMatch":
-      return RemoteFailure(
-        .denied, "The secret key does not belong to the access key. \(says)", advice: "Check AWS_SECRET_ACCESS_KEY.")
-    case "InvalidAccessKeyId":
-      return RemoteFailure(
-        .denied, "The object store does not know the access key. \(says)", advice: "Check AWS_ACCESS_KEY_ID.")
-    case "ExpiredToken", "TokenRefreshRequired":
-      return RemoteFailure(.denied, "The credentials have expired. \(says)", advice: "Get new ones, and try again.")
-    case "NoSuchBucket":
-      return RemoteFailure(
-        .configuration, "There is no bucket “\(place.bucket)” at \(place.host).",
-        advice: "Check the URL, or make the bucket.")
-    case "EntityTooLarge":
-      return RemoteFailure(.large, "The object store takes no object of that size. \(says)")
-    default: break
-    }
+    let denied: (reason: String, advice: String)? =
+      switch code {
+      case "RequestTimeTooSkewed": ("The clock of this machine is wrong by minutes.", "Set the clock.")
+      case "SignatureDoesNotMatch":
+        ("The secret key does not belong to the access key.", "Check AWS_SECRET_ACCESS_KEY.")
+      case "InvalidAccessKeyId": ("The object store does not know the access key.", "Check AWS_ACCESS_KEY_ID.")
+      case "ExpiredToken", "TokenRefreshRequired":
+        ("The credentials have expired.", "Get new ones, and try again.")
+      default: nil
+      }
+    if let denied { return RemoteFailure(.denied, "\(denied.reason) \(says)", advice: denied.advice) }
     switch answer.status {
     case _ where [301, 307, 308].contains(answer.status) || code == "AuthorizationHeaderMalformed":
       let region = answer.headers["x-amz-bucket-region"] ?? answer.element("Region")
@@ -179,6 +171,11 @@ public struct ObjectEngine: RemoteEngine {
         .configuration,
         "The bucket “\(place.bucket)” is elsewhere\(region.map { ", in the region \($0)" } ?? ""). \(says)",
         advice: "Set AWS_REGION, or correct the host.")
+    case _ where code == "NoSuchBucket":
+      return RemoteFailure(
+        .configuration, "There is no bucket “\(place.bucket)” at \(place.host).",
+        advice: "Check the URL, or make the bucket.")
+    case 413: return RemoteFailure(.large, "The object store takes no object of that size. \(says)")
     case 401, 403:
       return RemoteFailure(
         .denied, "The object store does not let these credentials do that. \(says)",

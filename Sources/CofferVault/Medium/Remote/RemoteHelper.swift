@@ -31,26 +31,31 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
   /// Throws `.unavailable` if there is no helper, if it ends or answers nonsense, or if the engine cannot be reached,
   /// `.timedOut`, `.denied`, `.configuration`, `.tooLarge` and `.io`.
   func send(_ request: RemoteRequest) throws(SecretError) -> Answer {
-    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      if process == nil { process = try Process(program(), url) }
-      guard var running = process.take() else { fatalError("a helper was just started") }
-      let name = "The program coffer-remote-\(url.helper)"
-      let failure: String
-      switch running.answer(to: request, until: .now + Self.timeout) {
-      case .success(let answer):
-        process = consume running
-        if case .failed(let failure) = answer.answer { throw error(failure) }
-        return answer
-      case .failure(.ended): failure = "\(name) ended before it answered."
-      case .failure(.timedOut): failure = "\(name) did not answer in \(Self.timeout)."
-      case .failure(.malformed): failure = "\(name) answered with something that is no answer."
-      }
-      // `running` is killed: what it would still answer belongs to no request.
-      let unreachable = RemoteFailure(
-        .unreachable, failure, advice: "Start the program itself to see why: it prints what it needs.")
-      if case .publish = request { return (.unknown(unreachable), 0) }
-      throw error(unreachable)
+    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in try sendLocked(request, isFirst: true) }
+  }
+
+  private func sendLocked(_ request: RemoteRequest, isFirst: Bool) throws(SecretError) -> Answer {
+    if process == nil { process = try Process(program(), url) }
+    guard var running = process.take() else { fatalError("a helper was just started") }
+    let name = "The program coffer-remote-\(url.helper)"
+    let failure: String
+    switch running.answer(to: request, until: .now + Self.timeout) {
+    case .success(let answer):
+      process = consume running
+      if case .failed(let failure) = answer.answer { throw error(failure) }
+      return answer
+    case .failure(.ended):
+      // It may have been killed. What changes nothing is asked again, once.
+      if isFirst, case .read = request { return try sendLocked(request, isFirst: false) }
+      failure = "\(name) ended before it answered."
+    case .failure(.timedOut): failure = "\(name) did not answer in \(Self.timeout)."
+    case .failure(.malformed): failure = "\(name) answered with something that is no answer."
     }
+    // `running` is killed: what it would still answer belongs to no request.
+    let unreachable = RemoteFailure(
+      .unreachable, failure, advice: "Start the program itself to see why: it prints what it needs.")
+    if case .publish = request { return (.unknown(unreachable), 0) }
+    throw error(unreachable)
   }
 
   private func error(_ failure: RemoteFailure) -> SecretError {
