@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Many processes on four machines count in one vault on an engine, while a part of the system fails.
 
-usage: many_machines.py SECRET ENGINE [--processes N] [--changes N] [--fault FAULT]...
+usage: many_machines.py SECRET ENGINE [--processes N] [--changes N] [--size BYTES] [--fault FAULT]...
 
 SECRET is the built tool; CofferProbe and the engine's helper must be beside it. ENGINE is postgresql or ceph. Each of N processes
-(default: 8) makes N changes (default: 10); a change raises a common count and adds a line to a secret of the process. A
+(default: 8) makes N changes (default: 10) in a vault that is at least BYTES large; a change raises a common count and adds a line to a secret of the process. A
 machine is a home directory of its own. FAULT is one of the engine's faults, or `all` (default: none):
 
   none       nothing fails
@@ -258,11 +258,11 @@ class Run:
         variables = {"PATH": os.environ["PATH"], "HOME": home, "COFFER_KEY_FILE": f"{self.directory}/key"}
         return {**variables, **({"COFFER_PIN": self.pin} if self.pin else {}), **self.engine.environment}
 
-    def secret(self, *arguments, machine=0, statuses=(0,)):
+    def secret(self, *arguments, machine=0, statuses=(0,), given=""):
         result = subprocess.run(
             [self.tool, "--vault", self.engine.url, *arguments] if arguments[0] != "init" else
             [self.tool, *arguments, "--vault", self.engine.url],
-            env=self.environment(machine), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
+            env=self.environment(machine), input=given, capture_output=True, text=True, timeout=TIMEOUT)
         if result.returncode not in statuses:
             raise Exception(f"secret {arguments} ended with {result.returncode}: {result.stderr}")
         return result.stdout
@@ -322,13 +322,14 @@ class Run:
 
     def judge(self, processes):
         """Compares what the vault has with what each process was told."""
-        done, unknown, began, failed = {}, set(), set(), {}
+        done, unknown, began, failed, times = {}, set(), set(), {}, []
         for name, verdict, number, *rest in self.told:
             change = (name, int(number))
             if verdict == "begin":
                 began.add(change)
             elif verdict == "done":
                 done[change] = int(rest[0])
+                times.append(int(rest[1]) / 1000)
             elif verdict == "failed":
                 failed[change] = rest[0]
         unknown = began - done.keys() - failed.keys()
@@ -351,7 +352,9 @@ class Run:
         if sorted(found.values()) != list(range(1, total + 1)):
             self.failures.append(f"the counts are not 1 to {total}: {sorted(found.values())}")
         self.secret("verify")
-        return f"{len(done)} done, {len(unknown)} unknown of which {len(unknown & found.keys())} were made, {len(failed)} failed " \
+        times.sort()
+        part = lambda share: times[min(len(times) - 1, int(share * len(times)))] if times else 0
+        return f"p50 {part(0.5):.0f} ms, p99 {part(0.99):.0f} ms, {len(done)} done, {len(unknown)} unknown of which {len(unknown & found.keys())} were made, {len(failed)} failed " \
             f"({', '.join(sorted(set(failed.values()))) or 'none'})"
 
 
@@ -361,6 +364,7 @@ def main():
     parser.add_argument("engine", choices=ENGINES)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--changes", type=int, default=10)
+    parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--fault", action="append")
     options = parser.parse_args()
     faults = ENGINES[options.engine].faults
@@ -373,6 +377,8 @@ def main():
             engine = ENGINES[options.engine](directory, fault)
             try:
                 run = Run(os.path.abspath(options.secret), engine, directory)
+                if options.size:
+                    run.secret("-s", "size", "set", "--from-file", "/dev/stdin", "filling", given="x" * options.size)
                 seconds = run.run(options.processes, options.changes, fault)
                 report = run.judge(options.processes)
             finally:

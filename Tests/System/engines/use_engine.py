@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Uses a vault on a real engine as a person would, and as an engine that lies, fails or is not there would have it.
 
-usage: use_engine.py SECRET ENGINE
+usage: use_engine.py SECRET ENGINE [STEPS]
 
-SECRET is the built tool; CofferProbe and the helpers must be beside it (Scripts/helpers). ENGINE is postgresql or ceph.
+SECRET is the built tool; CofferProbe and the helpers must be beside it (Scripts/helpers). ENGINE is postgresql or ceph. With
+STEPS, the built tests of the package run on the engine too: the conformance suite, and three times as many random changes as
+STEPS, which a file gets as well.
 
 Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 """
@@ -334,7 +336,7 @@ def lax_stores(tool, directory):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[2] not in OBJECTS:
+    if len(sys.argv) not in (3, 4) or sys.argv[2] not in OBJECTS:
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         return 64
     with tempfile.TemporaryDirectory(prefix="coffer-engine-") as directory:
@@ -342,6 +344,13 @@ def main():
         engine = OBJECTS[sys.argv[2]](directory)
         try:
             use(os.path.abspath(sys.argv[1]), directory, engine)
+            if len(sys.argv) == 4:
+                result = subprocess.run(
+                    ["swift", "test", "--skip-build", "--filter", "RemoteTests.(theVaultPasses|theEngineAndAFile)"],
+                    env={**os.environ, **engine.environment, "COFFER_ENGINE_URL": engine.url, "COFFER_ENGINE_STEPS": sys.argv[3]},
+                    capture_output=True, text=True)
+                check("the conformance suite and the random changes", result.returncode == 0 and "2 tests" in result.stdout,
+                      result.stdout[-3000:])
             if sys.argv[2] == "ceph":
                 lax_stores(os.path.abspath(sys.argv[1]), directory)
         finally:

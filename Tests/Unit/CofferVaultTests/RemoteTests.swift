@@ -16,7 +16,10 @@ import Testing
 
   init() throws {
     directory = try TemporaryDirectory(inMemory: true)
-    url = "test://localhost\(directory.file("object"))"
+    // The first two tests can use another engine.
+    url =
+      ProcessInfo.processInfo.environment["COFFER_ENGINE_URL"].map { "\($0)-\(UUID().uuidString)" }
+      ?? "test://localhost\(directory.file("object"))"
     var options = VaultOptions.cheap
     options.knownVaultsDirectory = directory.file("known")
     try FileManager.default.createDirectory(
@@ -78,7 +81,8 @@ import Testing
     var random = SeededRandom(seed: seed)
     let file = try TestVault()
     let (local, remotes) = (file.open(), (0..<3).map { _ in open() })
-    for step in 0..<150 {
+    let steps = ProcessInfo.processInfo.environment["COFFER_ENGINE_STEPS"].flatMap { Int($0) } ?? 150
+    for step in 0..<steps {
       let name = try identifier("\(Int.random(in: 0..<8, using: &random))")
       let value = SecretBytes([UInt8](repeating: UInt8(step), count: Int.random(in: 0..<3000, using: &random)))
       let writer = remotes[Int.random(in: 0..<2, using: &random)]
@@ -92,7 +96,7 @@ import Testing
         default: try vault.compact()
         }
       }
-      for reader in remotes + (step % 25 == 0 ? [open()] : []) {
+      for reader in [remotes[step % 3]] + (step % 25 == 0 ? [open()] : []) {
         let (found, expected) = (try reader.secrets(), try local.secrets())
         #expect(found.map(\.identifier) == expected.map(\.identifier), "step \(step), \(kind)")
         #expect(found.map { $0.value.array() } == expected.map { $0.value.array() }, "step \(step), \(kind)")
