@@ -234,7 +234,8 @@ def use(tool, directory, engine):
 
     lost_changes(secret, succeeds, engine, (first, second))
     look_at_helper(first, directory, url)
-    succeeds("rekey", "rekey", "--key-file", f"{directory}/other-key")
+    removal(tool, secret, succeeds, directory, engine)
+    succeeds("rekey", "rekey")
     succeeds("the other machine follows", "get", "moved", machine=second, output=VALUE)
 
 
@@ -271,6 +272,33 @@ def lost_changes(secret, succeeds, engine, machines):
     check("without a copy, trust --advance accepts the backup", result[0] == 0, result)
     result = secret("get", "lost", machine=second)
     check("the other machine accepts it too, without the change", result[0] == 1, result)
+
+
+def removal(tool, secret, succeeds, directory, engine):
+    """A key is removed, and four machines with records and four jobs with pins go on."""
+    def identity_pin():
+        return re.search(r"identity pin: (\S+)", secret("verify")[1]).group(1)
+
+    former = identity_pin()
+    machines = [Machine(tool, directory, f"machine{number}", engine.environment) for number in range(4)]
+    jobs = [Machine(tool, directory, f"job{number}", engine.environment) for number in range(4)]
+    for machine in machines:
+        check("a machine is set up once", secret("trust", "--pin", former, machine=machine)[0] == 0)
+    slot = re.search(r"^(\w+)", next(line for line in secret("key", "list")[1].splitlines()[::-1] if line.strip()))
+    result = secret("key", "remove", slot.group(1))
+    check("a key is removed", result[0] == 0, result)
+    for machine in machines:
+        result = secret("get", "moved", machine=machine)
+        check("a machine with a record follows", result[:2] == (0, VALUE), result)
+    pin = identity_pin()
+    check("the pin is another one", pin != former)
+    for job in jobs:
+        result = secret("get", "moved", machine=job, COFFER_PIN=former)
+        check("a job with the former pin is refused", result[0] == 65 and "another master key" in result[2], result)
+        result = secret("get", "moved", machine=job, COFFER_PIN=pin)
+        check("a job with the new pin goes on", result[:2] == (0, VALUE), result)
+    result = secret("get", "moved", machine=jobs[0], COFFER_PIN=pin, COFFER_KEY_FILE=f"{directory}/other-key")
+    check("the removed key opens nothing", result[0] == 77, result)
 
 
 def look_at_helper(machine, directory, url):
