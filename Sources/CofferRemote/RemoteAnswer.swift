@@ -114,11 +114,15 @@ extension RemoteAnswer {
   /// The answer in a message, and the engine's time. Returns `nil` if the message is no answer.
   public static func parse(_ message: RemoteMessage) -> (answer: RemoteAnswer, time: Int)? {
     let (words, pieces) = (message.words, message.pieces)
-    guard words.count > 1, let time = Int(words[1]), time >= 0 else { return nil }
+    guard words.count > 1, let time = Int(words[1]), time >= 0, words.dropFirst(2).allSatisfy({ $0.utf8.count <= 200 })
+    else { return nil }
     var failure: RemoteFailure? {
       guard words.count == 3, pieces.count == 1, let kind = RemoteFailure.Kind(rawValue: words[2]) else { return nil }
-      let lines = printable(pieces[0].bytes).split(separator: "\n", maxSplits: 1)
-      return lines.first.map { RemoteFailure(kind, String($0), advice: lines.dropFirst().first.map(String.init)) }
+      let lines = printable(pieces[0].bytes).split(separator: "\n")
+      guard let first = lines.first else { return nil }
+      let advice = lines.dropFirst().joined(separator: " ")
+      return RemoteFailure(
+        kind, first.hasSuffix(".") ? String(first) : "\(first).", advice: advice.isEmpty ? nil : advice)
     }
     let answer: RemoteAnswer?
     switch (words[0], words.count, pieces.count) {

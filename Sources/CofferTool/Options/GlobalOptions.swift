@@ -72,6 +72,7 @@ struct GlobalOptions: StoreOptions {
     var options = options
     if let seconds = maxAge.flatMap(TimeText.span) { options.maximumAge = .seconds(seconds) }
     options.isOffline = offline
+    options.maximumAgeInProcess = .seconds(1)
     return try BackendOptions.open(selection(), options: options)
   }
 

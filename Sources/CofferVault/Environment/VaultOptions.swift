@@ -42,6 +42,9 @@ public struct VaultOptions: Sendable {
   /// Whether an engine is not asked at all. Reads then use the state that this machine has seen last, and changes throw
   /// `.unavailable`.
   public var isOffline = false
+  /// How long a read may use a state that this process itself was told, like ``maximumAge``. The tool asks once for the
+  /// several reads of a command.
+  package var maximumAgeInProcess = Duration.zero
   /// A private directory in which sealed copies of vaults on engines are kept, so that a read need not get the whole
   /// vault. What is erased elsewhere stays in a copy until the next read. With `nil`, none is kept.
   public var copiesDirectory: String?

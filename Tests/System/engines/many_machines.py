@@ -207,6 +207,7 @@ class CephEngine:
 
     def __init__(self, directory, fault):
         self.store = servers.Ceph(f"{directory}/store")
+        self.kills = 0
         self.environment = self.store.environment
         self.url = self.store.url("counted")
         self.proxy = None
@@ -220,8 +221,10 @@ class CephEngine:
             self.store.kill(name)
             time.sleep(random.uniform(0.1, 2))
             self.store.start(name)
-            time.sleep(random.uniform(2, 6))
-            return True
+            # It answers again after some seconds.
+            time.sleep(random.uniform(5, 10))
+            self.kills += 1
+            return self.kills < 5
         self.proxy.bad = not self.proxy.bad
         time.sleep(random.uniform(1, 3))
         return True

@@ -10,9 +10,8 @@ struct RemoteCheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "check", abstract: "Try whether an engine can keep a vault.",
     discussion: """
-      Makes an object beside that of the URL, whose name it prints nowhere and which it removes, and tries every rule of \
-      the protocol for helpers: conditions, versions, additions, the largest object, and races of eight writers. secret \
-      init does the same in short.
+      Makes an object beside that of the URL, NAME.check-…, and removes it. Tries the conditions, versions and additions, \
+      the largest object, and races of eight writers. secret init does the same in short.
       """)
 
   @OptionGroup(title: "Global options") var messages: QuietOption
@@ -21,6 +20,7 @@ struct RemoteCheckCommand: ParsableCommand {
   var url: String
 
   func run() throws {
+    let url = try RemoteURL(url).description
     let check = try RemoteCheck(beside: url, environment: VaultEnvironment())
     try Progress.during("Trying \(url.printable) …") { try check.run(rounds: 20, largest: 8 << 20) }
     try Output.standard.line("The engine of \(url.printable) keeps the rules.")

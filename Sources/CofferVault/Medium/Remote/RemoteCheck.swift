@@ -55,6 +55,11 @@ package struct RemoteCheck {
     default: throw broken("it does not return what was stored last")
     }
     try require(publish(pieces, isWhole: false, over: second) == nil, "it adds to a version that is not the newest")
+    try require(send(.remove(version: second)) == .refused, "it removes a version that is not the newest")
+    try require(send(.read(known: third, queueing: true)) == .same, "it does not answer a writer that waits for its turn")
+    guard case .done = try send(.confirm), case .text = try send(.describe) else {
+      throw broken("it does not answer confirm or describe")
+    }
     let large = environment.randomness.array(largest)
     guard var newest = try publish(large, over: third) else { throw broken("it refuses an object of \(largest) bytes") }
     try expect(large, newest)
@@ -134,6 +139,6 @@ package struct RemoteCheck {
   private func broken(_ what: String) -> SecretError {
     SecretError(
       .unsupported, "The engine of \(url) cannot keep a vault: \(what).",
-      advice: "Nothing was changed there. Use another engine, or a later version of it.")
+      advice: "Use another engine or a later version of it, or mend its helper.")
   }
 }

@@ -48,12 +48,12 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       // It may have been killed. What changes nothing is asked again, once.
       if isFirst, case .read = request { return try sendLocked(request, isFirst: false) }
       failure = "\(name) ended before it answered."
-    case .failure(.timedOut): failure = "\(name) did not answer in \(Self.timeout)."
+    case .failure(.timedOut): failure = "\(name) did not answer in 15 seconds."
     case .failure(.malformed): failure = "\(name) answered with something that is no answer."
     }
     // `running` is killed: what it would still answer belongs to no request.
     let unreachable = RemoteFailure(
-      .unreachable, failure, advice: "Start the program itself to see why: it prints what it needs.")
+      .unreachable, failure, advice: "To examine it: secret remote check URL")
     if case .publish = request { return (.unknown(unreachable), 0) }
     throw error(unreachable)
   }
@@ -68,7 +68,7 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       case .large: .tooLarge
       case .failed: .io
       }
-    let advice = failure.advice ?? "Nothing was changed. Check the URL, and whether the engine runs."
+    let advice = failure.advice ?? (code == .unavailable ? "Check the URL, and whether the engine runs." : nil)
     return SecretError(code, failure.reason, advice: advice, remedy: code == .unavailable ? .diagnosis : nil)
   }
 
@@ -83,14 +83,14 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       guard status.isRegular, all.count == 2, all.allSatisfy({ owners.contains($0.owner) && $0.mode & 0o022 == 0 })
       else {
         throw SecretError(
-          .denied, "The program \(path) was not started: others than root and the owner of this program can change it.",
+          .denied, "The program \(path) was not started: it is a link, or others than root and the owner of this program can change it.",
           advice: "Correct the owner and the mode of the file and of its directory.")
       }
       return path
     }
     throw SecretError(
       .unavailable, "There is no program \(name), which vaults at \(url.helper) URLs need.",
-      advice: "Install it in \(directories.joined(separator: " or in ")).")
+      advice: "Install it in \(directories.joined(separator: " or in ")).", remedy: .diagnosis)
   }
 
   /// A running helper. It is killed with this value.

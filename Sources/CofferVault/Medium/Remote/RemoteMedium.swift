@@ -26,7 +26,7 @@ package final class RemoteMedium: VaultMedium {
   /// The version of the copy that this process has kept or found.
   private let kept = Mutex<String?>(nil)
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
-  private let answered = Mutex<Duration?>(nil)
+  private let answered = Mutex<(time: Duration, isOwn: Bool)?>(nil)
   /// The engine's time in microseconds since 1970, and when it told it.
   private let clock = Mutex<(engine: Int, uptime: Duration)?>(nil)
 
@@ -59,17 +59,16 @@ package final class RemoteMedium: VaultMedium {
     let file = RemoteFile(self, copy.bytes, copy.version)
     newest.withLock { $0 = $0 ?? file }
     kept.withLock { $0 = file.version }
-    answered.withLock { $0 = copy.age >= .zero ? environment.uptime() - copy.age : nil }
+    answered.withLock { $0 = copy.age >= .zero ? (environment.uptime() - copy.age, false) : nil }
     return file
   }
 
   /// Whether a state that was the newest some time ago may be used without asking. Not after a refusal, which shows
   /// that it is not the newest any more.
   private var isFresh: Bool {
-    guard options.maximumAge > .zero, lostRaces.withLock({ $0 == 0 }), let answered = answered.withLock({ $0 }) else {
-      return false
-    }
-    return environment.uptime() - answered <= options.maximumAge
+    guard lostRaces.withLock({ $0 == 0 }), let answered = answered.withLock({ $0 }) else { return false }
+    let age = max(options.maximumAge, answered.isOwn ? options.maximumAgeInProcess : .zero)
+    return age > .zero && environment.uptime() - answered.time <= age
   }
 
   /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
@@ -87,7 +86,7 @@ package final class RemoteMedium: VaultMedium {
     }
     let (answer, time) = try helper.get().send(.read(known: known?.version, queueing: isQueueing))
     if time > 0 { clock.withLock { $0 = (time, environment.uptime()) } }
-    answered.withLock { $0 = environment.uptime() }
+    answered.withLock { $0 = (environment.uptime(), true) }
     let file: RemoteFile?
     switch answer {
     case .same where known != nil:
