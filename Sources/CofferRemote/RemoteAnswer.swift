@@ -118,7 +118,7 @@ extension RemoteAnswer {
     else { return nil }
     var failure: RemoteFailure? {
       guard words.count == 3, pieces.count == 1, let kind = RemoteFailure.Kind(rawValue: words[2]) else { return nil }
-      let lines = printable(pieces[0].bytes).split(separator: "\n")
+      let lines = printable(Array(pieces[0].bytes.prefix(1000))).split(separator: "\n")
       guard let first = lines.first else { return nil }
       let advice = lines.dropFirst().joined(separator: " ")
       return RemoteFailure(
@@ -134,7 +134,7 @@ extension RemoteAnswer {
     case ("refused", 2, 0): answer = .refused
     case ("unknown", _, _): answer = failure.map { .unknown($0) }
     case ("failed", _, _): answer = failure.map { .failed($0) }
-    case ("text", 2, 1): answer = .text(printable(pieces[0].bytes))
+    case ("text", 2, 1): answer = .text(printable(Array(pieces[0].bytes.prefix(1000))))
     default: answer = nil
     }
     return answer.map { ($0, time) }

@@ -12,9 +12,10 @@ extension String {
       let prefix = prefixes.first { prefix in
         lowercase(first) == prefix[0] && rest.prefix(prefix.count).map(lowercase) == prefix
       }
-      let body = rest.dropFirst(prefix?.count ?? 0).prefix(while: isOfKey)
+      // Only behind a prefix: a text may be long.
+      let body = prefix.map { rest.dropFirst($0.count).prefix(while: isOfKey) }
       // A prefix with at most five characters after it is part of a description, not of a key.
-      if let prefix, body.count > 5 {
+      if let prefix, let body, body.count > 5 {
         kept += rest.prefix(prefix.count) + "…".utf8
         (rest, wasCut) = (rest[body.endIndex...], true)
       } else {

@@ -67,8 +67,12 @@ struct GlobalOptions: StoreOptions {
     return BackendSelection(.vault, at: vault)
   }
 
-  /// Returns the backend, without opening it.
-  func open(_ options: VaultOptions = VaultOptions()) throws -> any SecretBackend {
+  /// Returns the backend, without opening it. With `toChange`, neither `--max-age` nor `--offline` may be given: what is
+  /// decided before a change must not be decided on an old state.
+  func open(_ options: VaultOptions = VaultOptions(), toChange: Bool = false) throws -> any SecretBackend {
+    if toChange && (offline || maxAge != nil) {
+      throw Failure.usage("--max-age and --offline are only for commands that read secrets. Leave them out.")
+    }
     var options = options
     if let seconds = maxAge.flatMap(TimeText.span) { options.maximumAge = .seconds(seconds) }
     options.isOffline = offline
@@ -77,8 +81,8 @@ struct GlobalOptions: StoreOptions {
   }
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
-  func openVersioned() throws -> any SecretBackend {
-    let backend = try open()
+  func openVersioned(toChange: Bool = false) throws -> any SecretBackend {
+    let backend = try open(toChange: toChange)
     guard backend.features.contains(.history) else {
       throw SecretError(
         .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
@@ -90,7 +94,7 @@ struct GlobalOptions: StoreOptions {
   /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected; `requirement` is the
   /// clause for the message, such as "Only a vault can be locked".
   func openVault(requirement: String, _ options: VaultOptions = VaultOptions()) throws -> VaultBackend {
-    guard let vault = try open(options) as? VaultBackend else {
+    guard let vault = try open(options, toChange: true) as? VaultBackend else {
       throw SecretError(
         .unsupported, "\(requirement), and the selected backend is not a vault.",
         advice: "Select a vault with --vault PATH or --backend vault.")

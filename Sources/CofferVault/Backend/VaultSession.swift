@@ -75,10 +75,10 @@ final class VaultSession {
     return try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
       let opened: VaultSnapshot
       do throws(SecretError) { opened = try open(file, unlocking, isLocked: true) } catch {
-        // No lock keeps others from changing a remote vault, and from recording that, after it was read.
-        guard file.storage.isRemote, Self.suspicious.contains(error.code), try medium.open() !== file.storage else {
-          throw error
-        }
+        // No lock keeps others from changing a remote vault, and from recording that, after it was read or copied.
+        guard let medium = medium as? RemoteMedium, Self.suspicious.contains(error.code) else { throw error }
+        medium.mustAsk()
+        guard try medium.open() !== file.storage else { throw error }
         return nil
       }
       observe(opened)
@@ -273,7 +273,11 @@ final class VaultSession {
     guard let isShown = try vault.shows(state.sequence, isTag: { $0 == state.tailTag }) else {
       throw .outcomeUnknown(path: path, "the vault does not show it any more")
     }
-    if isShown { try vault.file.storage.synchronize() }
+    if isShown {
+      do throws(SecretError) { try vault.file.storage.synchronize() } catch {
+        throw .outcomeUnknown(path: path, "it is there, but may be lost: \(error.reason)")
+      }
+    }
     return isShown
   }
 

@@ -28,7 +28,9 @@ struct TestEngine: RemoteEngine {
       if takeFault("read") { throw RemoteFailure(.unreachable, "The engine is away.", advice: "Wait for it.") }
       return read(known)
     case .publish(let over, let id, let isWhole, let pieces): return publish(over, id, isWhole, pieces)
-    case .confirm: return .done(version: "-")
+    case .confirm:
+      if takeFault("confirm") { throw RemoteFailure(.unreachable, "The engine is away.") }
+      return .done(version: "-")
     case .remove(let version):
       guard version == versions.last else { return .refused }
       for suffix in ["", ".log", ".late"] { unlink(path + suffix) }
@@ -130,7 +132,7 @@ struct TestEngine: RemoteEngine {
 
   private func nextFault() -> String? {
     let faults = lines(of: path + ".faults")
-    guard let first = faults.first, !["read", "whole"].contains(first) else { return nil }
+    guard let first = faults.first, !["read", "whole", "confirm"].contains(first) else { return nil }
     write(Array(faults.dropFirst().map { $0 + "\n" }.joined().utf8), to: path + ".faults")
     return String(first)
   }

@@ -165,6 +165,16 @@ import Testing
     }
   }
 
+  @Test func aChangeThatIsThereAndNotSafeIsInDoubt() throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [1])
+    try fail("unknown-made", "none", "confirm", "confirm", "confirm")
+    #expect(code { try vault.set("a", [2]) } == .outcomeUnknown)
+    try fail("")
+    #expect(try open().get("a") == [2])
+  }
+
   @Test func aChangeThatTheEngineCannotMakeChangesNothing() throws {
     try create()
     let vault = open()
@@ -227,6 +237,16 @@ import Testing
     #expect(try open().get("token") == [4])
   }
 
+  @Test func aLeaseOfAWrongClockDoesNotLast() throws {
+    try create()
+    let name = try identifier("token")
+    try advance(seconds: 365 * 86_400)
+    let lease = try open().tryLease(name)
+    try advance(seconds: 0)
+    #expect(try lease != nil && open().tryLease(name) != nil)
+    withExtendedLifetime(lease) {}
+  }
+
   @Test func aLeaseIsSeenByNobody() async throws {
     try create()
     let (name, vault) = (try identifier("token"), open())
@@ -270,6 +290,16 @@ import Testing
     try open(withCopies()).set("a", [1])
     #expect(try open(offline).get("a") == [1])
     #expect(code { try open(offline).set("a", [2]) } == .unavailable)
+    // Also after a change that writes the file anew.
+    for change in [{ try $0.rekey() }, { try $0.compact() }, { _ = try $0.erase(identifier("b")) }]
+      as [(VaultBackend) throws -> Void]
+    {
+      try open(withCopies()).set("b", [1])
+      try change(open(withCopies()))
+      #expect(try open(offline).get("a") == [1])
+      let aged = try withCopies { $0.maximumAge = .seconds(3600) }
+      #expect(try open(aged).get("a") == [1])
+    }
     try open().set("a", [2])
     // The record of this machine is newer than the copy.
     #expect(code { _ = try open(offline).get("a") } == .rolledBack)
@@ -284,6 +314,9 @@ import Testing
     try fail("read", "read", "read")
     #expect(try vault.get("a") == [1] && open(aged).get("a") == [1])
     try fail("")
+    // A record that is newer than the copy shows that there is something newer.
+    try open().set("a", [7])
+    #expect(try open(aged).get("a") == [7])
     // A change is made to the newest state, and then nothing older is used.
     try open().set("count", [5])
     let former = try vault.withTransaction { transaction throws(SecretError) in
@@ -301,6 +334,11 @@ import Testing
     for name in names {
       let path = directory.file("copies") + "/" + name
       let whole = try Data(contentsOf: URL(filePath: path))
+      if name.hasSuffix(".version") {
+        // A vault alone is enough without the engine.
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try open(withCopies { $0.isOffline = true }).get("a") == [1])
+      }
       for bad in [Data(), whole.dropLast(), whole + [0], Data(whole.reversed())] {
         try bad.write(to: URL(filePath: path))
         #expect(try open(withCopies()).get("a") == [1])

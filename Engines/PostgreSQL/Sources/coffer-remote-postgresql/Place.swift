@@ -29,7 +29,7 @@ struct Place {
     case ("postgresql:", 5):
       database = parts[3]
       let hosts = parts[2].split(separator: ",").map(Self.host)
-      let isLocal = hosts.allSatisfy { $0.name == "localhost" || $0.name == "::1" || $0.name.hasPrefix("127.") }
+      let isLocal = hosts.allSatisfy { RemoteEngineHost.isThisMachine($0.name) }
       parameters += [
         ("host", hosts.map(\.name).joined(separator: ",")), ("port", hosts.map(\.port).joined(separator: ",")),
         ("dbname", database), ("sslmode", isLocal ? "prefer" : "verify-full"),

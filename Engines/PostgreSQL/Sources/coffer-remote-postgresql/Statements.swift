@@ -46,6 +46,8 @@ enum Statements {
 
   /// $1: name, $2: the new id, $3: the file.
   static let create = """
+    WITH left_behind AS (
+      DELETE FROM coffer.change WHERE vault = $1 AND NOT EXISTS (SELECT FROM coffer.vault WHERE name = $1))
     INSERT INTO coffer.vault (name, last, id, base, base_id, bytes)
     SELECT $1, 1, $2, 1, $2, $3::bytea WHERE \(isDurable) ON CONFLICT DO NOTHING RETURNING last::text
     """

@@ -88,7 +88,8 @@ final class HTTPClient {
       return size * count
     }
     let code = withOptions(request, curl) { curl_easy_perform(curl) }
-    guard code == CURLE_OK else { throw Self.failure(code) }
+    // libcurl may have sent the request on a connection that died, and then failed to connect again.
+    guard code == CURLE_OK else { throw coffer_curl_sent(curl) == 0 ? Self.failure(code) : .lost(Self.text(code)) }
     return HTTPAnswer(status: coffer_curl_status(curl), headers: received.headers, body: received.body)
   }
 
@@ -118,8 +119,10 @@ final class HTTPClient {
 
   private func set(_ option: CURLoption, _ value: Int) { _ = coffer_curl_set_number(curl, option, value) }
 
+  private static func text(_ code: CURLcode) -> String { String(cString: curl_easy_strerror(code)) }
+
   private static func failure(_ code: CURLcode) -> HTTPFailure {
-    let text = String(cString: curl_easy_strerror(code))
+    let text = text(code)
     switch code {
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR:
       return .notSent(text, isCertificate: true)

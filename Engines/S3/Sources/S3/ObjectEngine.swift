@@ -40,6 +40,9 @@ public struct ObjectEngine: RemoteEngine {
     case 304: return .same
     case 200:
       guard let version = Self.version(of: answer) else { throw Self.withoutTags }
+      guard answer.body.count <= RemoteMessage.maximumBytes else {
+        throw RemoteFailure(.large, "The object at \(place.host) has more than 8 MiB, so it is no vault.")
+      }
       held = (version, answer.body)
       return version == known ? .same : .whole(version: version, answer.body)
     case 404 where answer.element("Code") != "NoSuchBucket": return .absent
@@ -58,16 +61,15 @@ public struct ObjectEngine: RemoteEngine {
       }
       switch answer.status {
       case 200...204:
-        guard let version = Self.version(of: answer) else { throw Self.withoutTags }
+        guard let version = Self.version(of: answer) else { return .unknown(Self.withoutTags) }
         held = (version, bytes)
         return .done(version: version)
       case 412: continue
       case 404 where version != nil && answer.element("Code") != "NoSuchBucket": return .refused
-      // A race that was lost, or the engine itself: the program asks again with the same condition.
-      case 409, 500...599:
-        if answer.status == 501 { throw failure(answer) }
-        return .unknown(failure(answer))
-      default: throw failure(answer)
+      // What a store answers before it writes.
+      case 300...399, 400, 401, 403, 404, 405, 411, 413, 501: throw failure(answer)
+      // A race that was lost, a proxy, or the engine itself: the program asks again with the same condition.
+      default: return .unknown(failure(answer))
       }
     }
     return .refused
@@ -113,7 +115,9 @@ public struct ObjectEngine: RemoteEngine {
     let signature = Signature(credentials: credentials, region: chain.region, service: "s3")
     signature.sign(&request, host: place.host, path: place.path, date: Signature.now)
     let answer = try http.send(request)
-    if let date = answer.headers["date"], let seconds = Self.seconds(ofDate: date) { time = seconds * 1_000_000 }
+    if let date = answer.headers["date"], let seconds = Self.seconds(ofDate: date), seconds < 1 << 40 {
+      time = seconds * 1_000_000
+    }
     return answer
   }
 
@@ -214,7 +218,7 @@ struct Place {
       (host, path) = (parts[2], "/\(Signature.escaped(bucket))/\(key)")
       let name = host.hasPrefix("[") ? String(host.prefix { $0 != "]" }) + "]" : String(host.prefix { $0 != ":" })
       isLocal = parts[0] == "s3+http:"
-      guard !isLocal || name == "localhost" || name == "[::1]" || name.hasPrefix("127.") else {
+      guard !isLocal || RemoteEngineHost.isThisMachine(name) else {
         throw RemoteFailure(
           .configuration, "Without TLS, an object store must be on this machine.", advice: "Write s3+https.")
       }

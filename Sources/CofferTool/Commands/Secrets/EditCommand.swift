@@ -27,7 +27,7 @@ struct EditCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.open()
+    let backend = try global.open(toChange: true)
     let stored = try backend.lookUp(identifier)
     let isNew = stored == nil
     if isNew {

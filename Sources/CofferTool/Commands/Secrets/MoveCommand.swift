@@ -33,7 +33,7 @@ struct MoveCommand: ParsableCommand {
     let named = try global.newIdentifier(newName)
     let isReference = named.account != newName
     let new = isReference ? named : try SecretIdentifier(service: toService ?? old.service, account: newName)
-    let backend = try global.open()
+    let backend = try global.open(toChange: true)
     switch try move(old, to: new, in: backend) {
     case .moved: break
     case .missing: throw MissingSecret.failure(old, in: backend)

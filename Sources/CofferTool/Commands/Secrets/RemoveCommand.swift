@@ -24,7 +24,7 @@ struct RemoveCommand: ParsableCommand {
 
   func run() throws {
     let identifiers = try global.identifiers(names)
-    let backend = try global.open()
+    let backend = try global.open(toChange: true)
     let outcome = identifiers.count == 1 ? "" : " Nothing was removed."
     #if Keyring
     if let keyring = backend as? KeyringBackend { return try remove(identifiers, from: keyring, outcome) }

@@ -26,7 +26,7 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     let moment = try checkedMoment()
-    let backend = try global.openVersioned()
+    let backend = try global.openVersioned(toChange: true)
     let identifiers = try identifiers(in: backend)
     let (restored, dropped) = try backend.withTransaction { transaction in
       var restored: [SecretIdentifier: SecretVersion] = [:]

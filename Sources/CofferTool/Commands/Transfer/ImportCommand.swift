@@ -57,7 +57,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   func run() throws {
-    let backend = try global.open()
+    let backend = try global.open(toChange: true)
     let secrets: [ExchangedSecret]
     switch from {
     case nil: secrets = try secretsOfFile()

@@ -67,7 +67,8 @@ struct InitCommand: ParsableCommand {
       let isFile = existing?.isRegular == true || RemoteURL.isURL(path)
       let isEmpty = isFile && existing?.size == 0
       throw SecretError(
-        .alreadyExists, "\(RemoteURL.isURL(path) ? "The vault" : "The path") \(path) already exists\(isEmpty ? ", and the file is empty" : "").",
+        .alreadyExists,
+        "\(RemoteURL.isURL(path) ? "The vault" : "The path") \(path) already exists\(isEmpty ? ", and the file is empty" : "").",
         advice: isEmpty
           ? "An interrupted secret init may have left it. Remove it if you do not need it."
           : isFile

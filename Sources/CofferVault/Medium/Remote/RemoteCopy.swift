@@ -19,18 +19,18 @@ struct RemoteCopy {
   /// The path of the vault file, which `secret merge` reads.
   var path: String { file }
 
-  /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none.
-  func load() -> (bytes: [UInt8], version: String, age: Duration)? {
+  /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none. Without a version if
+  /// the writer was interrupted.
+  func load() -> (bytes: [UInt8], version: String?, age: Duration)? {
     do throws(SecretError) {
+      guard let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false) else { return nil }
+      let bytes = held.withBytes { bytes in bytes.indices.map { bytes[$0] } }
       let words =
         try PrivateFile.text(of: name, as: "The copy", limit: 1024)?.split(separator: " ").map(String.init) ?? []
-      guard words.count == 2, let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false)
-      else {
-        return nil
-      }
-      let bytes = held.withBytes { bytes in bytes.indices.map { bytes[$0] } }
       var (status, now) = (stat(), timespec())
-      guard words[1] == Self.digest(of: bytes), stat(name, &status) == 0 else { return nil }
+      guard words.count == 2, words[1] == Self.digest(of: bytes), stat(name, &status) == 0 else {
+        return (bytes, nil, .zero)
+      }
       clock_gettime(CLOCK_REALTIME, &now)
       return (bytes, words[0], .seconds(now.tv_sec - status.st_mtim.tv_sec))
     } catch { return nil }

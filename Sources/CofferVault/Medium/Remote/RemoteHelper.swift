@@ -83,7 +83,8 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       guard status.isRegular, all.count == 2, all.allSatisfy({ owners.contains($0.owner) && $0.mode & 0o022 == 0 })
       else {
         throw SecretError(
-          .denied, "The program \(path) was not started: it is a link, or others than root and the owner of this program can change it.",
+          .denied,
+          "The program \(path) was not started: it is a link, or others than root and the owner of this program can change it.",
           advice: "Correct the owner and the mode of the file and of its directory.")
       }
       return path

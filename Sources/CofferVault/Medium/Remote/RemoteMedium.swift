@@ -45,18 +45,21 @@ package final class RemoteMedium: VaultMedium {
   // MARK: Reading
 
   package func open() throws(SecretError) -> any MediumFile {
-    guard let file = try readNewest() else {
+    if let file = try readNewest() { return file }
+    if let copy, copy.load() != nil {
       throw SecretError(
-        .vaultNotFound, "There is no vault at \(path).", advice: "Check the URL, or create the vault.")
+        .unexpectedVault, "The vault at \(path) is gone: this machine has seen it there.",
+        advice: "Find out who removed it. What this machine has seen last is in \(copy.path).")
     }
-    return file
+    throw SecretError(
+      .vaultNotFound, "There is no vault at \(path).", advice: "Check the URL, or create the vault.")
   }
 
   /// The state that this process or this machine has seen last.
   private func known() -> RemoteFile? {
     if let file = newest.withLock({ $0 }) { return file }
-    guard let copy = copy?.load() else { return nil }
-    let file = RemoteFile(self, copy.bytes, copy.version)
+    guard let copy = copy?.load(), copy.version != nil || options.isOffline else { return nil }
+    let file = RemoteFile(self, copy.bytes, copy.version ?? "-")
     newest.withLock { $0 = $0 ?? file }
     kept.withLock { $0 = file.version }
     answered.withLock { $0 = copy.age >= .zero ? (environment.uptime() - copy.age, false) : nil }
@@ -70,6 +73,9 @@ package final class RemoteMedium: VaultMedium {
     let age = max(options.maximumAge, answered.isOwn ? options.maximumAgeInProcess : .zero)
     return age > .zero && environment.uptime() - answered.time <= age
   }
+
+  /// Lets the next read ask the engine, whatever age is allowed.
+  func mustAsk() { answered.withLock { $0 = nil } }
 
   /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
   fileprivate func readNewest() throws(SecretError) -> RemoteFile? {
@@ -173,6 +179,8 @@ package final class RemoteMedium: VaultMedium {
           let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
           newest.withLock { if $0 === former || former == nil { $0 = file } }
           lostRaces.withLock { $0 = 0 }
+          // Of a whole file, the state is recorded before anybody reads it again.
+          if pieces == nil { keep(file) }
           return (.done, file)
         case .refused:
           lostRaces.withLock { $0 += 1 }

@@ -33,7 +33,8 @@ package struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
         advice: "Write it as SCHEME://HOST/PATH, such as s3://BUCKET/NAME.vault or postgresql://HOST/DATABASE/VAULT.")
     }
     let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    guard text.utf8.count <= 512, Self.isURL(text), parts.count > 3 else { throw invalid("is incomplete") }
+    guard text.utf8.count <= 512 else { throw invalid("is too long") }
+    guard Self.isURL(text), parts.count > 3 else { throw invalid("is incomplete") }
     // Printable, and nothing that has a meaning of its own: no query, no fragment, no escapes.
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !text.contains(where: { "?#%\"'<>\\^`{|}".contains($0) })
     else { throw invalid("has a query, a fragment, or a character that it must not have") }
