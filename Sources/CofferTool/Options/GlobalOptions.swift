@@ -67,8 +67,8 @@ struct GlobalOptions: StoreOptions {
     return BackendSelection(.vault, at: vault)
   }
 
-  /// Returns the backend, without opening it. With `toChange`, neither `--max-age` nor `--offline` may be given: what is
-  /// decided before a change must not be decided on an old state.
+  /// Returns the backend, without opening it. With `toChange`, neither `--max-age` nor `--offline` may be given: what
+  /// is decided before a change must not be decided on an old state.
   func open(_ options: VaultOptions = VaultOptions(), toChange: Bool = false) throws -> any SecretBackend {
     if toChange && (offline || maxAge != nil) {
       throw Failure.usage("--max-age and --offline are only for commands that read secrets. Leave them out.")

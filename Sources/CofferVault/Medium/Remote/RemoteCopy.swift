@@ -19,8 +19,8 @@ struct RemoteCopy {
   /// The path of the vault file, which `secret merge` reads.
   var path: String { file }
 
-  /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none. Without a version if
-  /// the writer was interrupted.
+  /// The state that was kept last, and how long ago that was the newest, or `nil` if there is none. Without a version
+  /// if the writer was interrupted.
   func load() -> (bytes: [UInt8], version: String?, age: Duration)? {
     do throws(SecretError) {
       guard let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false) else { return nil }
