@@ -185,12 +185,7 @@ extension BackendConfiguration {
       // A variable that is set and empty is an error: a CI system does this if the pin is not available.
       if options.pins.isEmpty { options.pins = [""] }
     }
-    if options.copiesDirectory == nil, RemoteURL.isURL(path) {
-      options.copiesDirectory = directories.path(.cache) + "/coffer"
-      do throws(SecretError) { try options.copiesDirectory.map(PrivateDirectory.create) } catch {
-        // Without it, no copy is kept.
-      }
-    }
+    if options.copiesDirectory == nil, RemoteURL.isURL(path) { options.copiesDirectory = copiesDirectory() }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
   }

@@ -156,10 +156,15 @@ public struct BackendConfiguration: Sendable {
 
   /// The path of the directory of the records of known vaults. Creates it if possible. If it cannot be used, the vault
   /// reports why when it is used.
-  package func knownVaultsDirectory() -> String {
-    let path = directories.path(.state) + "/coffer/known-vaults"
+  package func knownVaultsDirectory() -> String { ownDirectory("/coffer/known-vaults", in: .state) }
+
+  /// The path of the directory of the sealed copies of vaults on engines, which is created likewise.
+  func copiesDirectory() -> String { ownDirectory("/coffer", in: .cache) }
+
+  private func ownDirectory(_ name: String, in kind: BaseDirectories.Kind) -> String {
+    let path = directories.path(kind) + name
     if FileStatus(of: path) != nil { return path }
-    guard directories.named(.state) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
+    guard directories.named(kind) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
       return path
     }
     // Root must not create directories in the home of another user, who could not write to them.

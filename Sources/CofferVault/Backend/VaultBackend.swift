@@ -309,6 +309,12 @@ public final class VaultBackend: SecretBackend {
     return (text, latency, clock, medium.pathOfCopy)
   }
 
+  /// The id of the vault in the sealed copy that this machine has, if there is one.
+  package var idOfCopy: String? {
+    guard let copy = (medium as? RemoteMedium)?.copied else { return nil }
+    do throws(SecretError) { return try VaultFile(VaultImage(copy, path: path)).description.id } catch { return nil }
+  }
+
   /// Whether the file of this vault is the one of `other`.
   package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
 

@@ -307,7 +307,7 @@ def look_at_helper(machine, directory, url):
         text = file.read().strip()
     process = subprocess.Popen(
         [machine.tool, "watch", "moved"], env={**machine.variables, "COFFER_BACKEND": f"vault:{url}", "COFFER_KEY": "not a key",
-                                              "CREDENTIALS_DIRECTORY": directory, "XDG_CACHE_HOME": "/nonexistent"}, stdout=subprocess.PIPE)
+                                              "CREDENTIALS_DIRECTORY": directory, "XDG_CACHE_HOME": f"{directory}/key"}, stdout=subprocess.PIPE)
     end = time.monotonic() + TIMEOUT
     helper = None
     while helper is None and time.monotonic() < end:

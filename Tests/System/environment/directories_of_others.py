@@ -39,7 +39,7 @@ COMMANDS = [
     ("key change-passphrase", "pass", (64, 77)), ("key recover", "x", (64, 65, 78)), ("rekey", "", ()),
     ("git-credential store", "protocol=https\nhost=h\nusername=u\npassword=p\n\n", ()), ("docker-credential list", "", ()),
     ("cargo-credential", "", (64, 65)), ("bazel-credential get", '{"uri":"https://h"}', ()),
-    ("terraform-credentials get h", "", ()), ("keyring get s a", "", (1,)), ("doctor", "", ()), ("completions bash", "", ()),
+    ("terraform-credentials get h", "", ()), ("keyring get s a", "", (1,)), ("doctor", "", ()), ("remote check none://h/a", "", (69,)), ("completions bash", "", ()),
     ("complete bash -- 'secret get ' 11 9", "", ()),
 ]
 

@@ -42,6 +42,9 @@ package final class RemoteMedium: VaultMedium {
   /// The path of the sealed copy on this machine, if one is kept.
   package var pathOfCopy: String? { copy?.path }
 
+  /// The bytes of the sealed copy.
+  var copied: [UInt8]? { copy?.load()?.bytes }
+
   // MARK: Reading
 
   package func open() throws(SecretError) -> any MediumFile {
