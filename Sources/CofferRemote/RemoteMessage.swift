@@ -51,3 +51,17 @@ public struct RemoteMessage: Hashable, Sendable {
     return pieces.reduce(into: Array((line.joined(separator: " ") + "\n").utf8)) { $0 += $1.bytes }
   }
 }
+
+extension [UInt8] {
+  /// The bytes after `pieces` were written over them and behind them, in their order, or `nil` if that would leave a
+  /// gap.
+  public func written(_ pieces: [RemoteMessage.Piece]) -> [UInt8]? {
+    var bytes = self
+    for piece in pieces {
+      guard piece.offset <= bytes.count else { return nil }
+      let end = Swift.min(piece.offset + piece.bytes.count, bytes.count)
+      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
+    }
+    return bytes
+  }
+}

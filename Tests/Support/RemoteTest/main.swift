@@ -101,12 +101,7 @@ struct TestEngine: RemoteEngine {
     _ over: String?, _ id: String, _ isWhole: Bool, _ pieces: [RemoteMessage.Piece]
   ) -> RemoteAnswer {
     guard versions.last == over else { return .refused }
-    var bytes = isWhole ? [] : contents(of: path) ?? []
-    for piece in pieces {
-      let end = piece.offset + piece.bytes.count
-      bytes += [UInt8](repeating: 0, count: max(0, end - bytes.count))
-      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
-    }
+    guard let bytes = (isWhole ? [] : contents(of: path) ?? []).written(pieces) else { return .refused }
     write(bytes, to: path)
     let ranges = isWhole ? [] : [pieces[0].offset, pieces[1].offset, pieces[1].bytes.count].map(String.init)
     let line = ([id] + ranges).joined(separator: " ")

@@ -51,13 +51,8 @@ struct VaultRow: RemoteEngine {
         pieces.append(.init(offset: offset, bytes))
       }
     }
-    if var whole = columns[2] {
-      for piece in pieces {
-        let end = piece.offset + piece.bytes.count
-        guard piece.offset <= whole.count else { throw RemoteFailure(.failed, "Rows of the vault are missing.") }
-        whole += [UInt8](repeating: 0, count: max(0, end - whole.count))
-        whole.replaceSubrange(piece.offset..<end, with: piece.bytes)
-      }
+    if let base = columns[2] {
+      guard let whole = base.written(pieces) else { throw RemoteFailure(.failed, "Rows of the vault are missing.") }
       return .whole(version: version, whole)
     }
     return pieces.isEmpty ? .same : .changed(version: version, pieces)

@@ -81,11 +81,7 @@ public struct ObjectEngine: RemoteEngine {
   ) throws(RemoteFailure) -> [UInt8]? {
     if held?.version != version { _ = try read(nil) }
     guard let held, held.version == version else { return nil }
-    return pieces.reduce(into: held.bytes) { bytes, piece in
-      let end = piece.offset + piece.bytes.count
-      bytes += [UInt8](repeating: 0, count: max(0, end - bytes.count))
-      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
-    }
+    return held.bytes.written(pieces)
   }
 
   private mutating func describe() throws(RemoteFailure) -> RemoteAnswer {

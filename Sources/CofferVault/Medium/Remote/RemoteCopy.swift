@@ -1,5 +1,6 @@
 internal import CLinux
 internal import CofferCore
+internal import CofferRemote
 internal import CofferSystem
 internal import CofferVaultFormat
 internal import Glibc
@@ -23,7 +24,8 @@ struct RemoteCopy {
   /// if the writer was interrupted.
   func load() -> (bytes: [UInt8], version: String?, age: Duration)? {
     do throws(SecretError) {
-      guard let held = try PrivateFile.read(file, as: "The copy", limit: 8 << 20, isSecret: false) else { return nil }
+      guard let held = try PrivateFile.read(file, as: "The copy", limit: RemoteMessage.maximumBytes, isSecret: false)
+      else { return nil }
       let bytes = held.withBytes { bytes in bytes.indices.map { bytes[$0] } }
       let words =
         try PrivateFile.text(of: name, as: "The copy", limit: 1024)?.split(separator: " ").map(String.init) ?? []

@@ -311,7 +311,9 @@ private final class RemoteDraft: MediumDraft {
 
   func write(_ new: [UInt8], at offset: Int) throws(SecretError) {
     try medium.requireRoom(for: offset + new.count)
-    bytes = bytes.extended(to: offset).written([.init(offset: offset, new)]) ?? []
+    // The header is written last, before the rest.
+    let gap = [UInt8](repeating: 0, count: max(0, offset - bytes.count))
+    bytes = (bytes + gap).written([.init(offset: offset, new)]) ?? []
   }
 
   func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
@@ -319,22 +321,4 @@ private final class RemoteDraft: MediumDraft {
   }
 
   func publish() throws(SecretError) -> Publication { try medium.publish(bytes, over: former).0 }
-}
-
-extension [UInt8] {
-  fileprivate func extended(to count: Int) -> [UInt8] {
-    self + [UInt8](repeating: 0, count: Swift.max(0, count - self.count))
-  }
-
-  /// The bytes after `pieces` were written over them and behind them, or `nil` if that would leave a gap.
-  func written(_ pieces: [RemoteMessage.Piece]) -> [UInt8]? {
-    var bytes = self
-    for piece in pieces {
-      guard piece.offset <= bytes.count else { return nil }
-      let end = piece.offset + piece.bytes.count
-      bytes = bytes.extended(to: end)
-      bytes.replaceSubrange(piece.offset..<end, with: piece.bytes)
-    }
-    return bytes
-  }
 }
