@@ -327,6 +327,22 @@ import Testing
     #expect(try former == 5 && vault.get("count") == [6])
   }
 
+  /// A change by another machine is in no record of this one: only the refusal shows it.
+  @Test func aChangeOfAnAgedStateIsMadeToTheNewest() throws {
+    try create()
+    let vault = try open(withCopies { $0.maximumAge = .seconds(3600) })
+    try vault.set("count", [1])
+    var elsewhere = options
+    (elsewhere.knownVaultsDirectory, elsewhere.pins) = (nil, [try open().pin()])
+    try open(elsewhere).set("count", [5])
+    #expect(try vault.get("count") == [1])
+    try vault.withTransaction { transaction throws(SecretError) in
+      let old = try transaction.lookUp(identifier("count"))?.array()[0] ?? 0
+      try transaction.store(SecretBytes([old + 1]), for: identifier("count"))
+    }
+    #expect(try open(elsewhere).get("count") == [6])
+  }
+
   @Test func aDamagedCopyIsNotUsed() throws {
     try create()
     try open(withCopies()).set("a", [1])
