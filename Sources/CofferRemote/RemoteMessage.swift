@@ -19,8 +19,8 @@ public struct RemoteMessage: Hashable, Sendable {
 
   public init(_ words: [String], _ pieces: [Piece] = []) { (self.words, self.pieces) = (words, pieces) }
 
-  /// Parses a line without its line feed. The bytes of the pieces follow it: they are still zeros. Returns `nil` if the
-  /// line is malformed.
+  /// Parses a line without its line feed. The pieces get their lengths and are filled with zeros until their bytes are
+  /// read. Returns `nil` if the line is malformed.
   init?(line: [UInt8]) {
     guard line.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }), line.count < Self.maximumLine else { return nil }
     let all = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)

@@ -9,7 +9,7 @@ internal import Synchronization
 /// as it lives. What the holder stores in the meantime is checked in the same transaction, so that a holder that was
 /// away for too long changes nothing.
 final class RemoteLeases: Sendable {
-  /// How long a lease of a process that has died lasts: 15 seconds.
+  /// The time from taking or prolonging a lease to its end, in milliseconds. If the holder dies, others wait this long.
   private static let span = 15_000
   /// How often a holder prolongs it: 5 seconds.
   private static let period = Duration.seconds(5)

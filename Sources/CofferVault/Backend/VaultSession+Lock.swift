@@ -12,7 +12,7 @@ extension VaultSession {
     var (end, pause): (Duration?, _) = (nil, Duration.milliseconds(5))
     while true {
       if end != nil {
-        // Of several writers that were refused at once, one should be first.
+        // A random pause, so that writers that were refused together do not all come back together.
         environment.sleep(pause * Int(environment.randomness.array(1)[0]) / 256)
         pause = min(pause * 2, .milliseconds(640))
       }

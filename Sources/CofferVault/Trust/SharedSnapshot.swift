@@ -110,7 +110,7 @@ final class SharedSnapshot: Sendable {
 
   /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open,
   /// the path names another file, a check fails or may fail because a commit is being written, or `body` throws. Throws
-  /// if an engine is away, which is not asked twice.
+  /// if an engine is away: the session would only ask it again.
   func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) throws(SecretError) -> R? {
     do throws(SecretError) {
       guard let snapshot = try refreshed(), !snapshot.slots.isRecovered else { return nil }

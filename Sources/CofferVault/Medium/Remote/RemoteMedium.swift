@@ -27,7 +27,7 @@ package final class RemoteMedium: VaultMedium {
   private let kept = Mutex<String?>(nil)
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
   private let answered = Mutex<(time: Duration, isOwn: Bool)?>(nil)
-  /// The engine's time in microseconds since 1970, and when it told it.
+  /// The engine's time in its last answer, in microseconds since 1970, and this machine's uptime at that moment.
   private let clock = Mutex<(engine: Int, uptime: Duration)?>(nil)
 
   package init(url text: String, options: VaultOptions, environment: VaultEnvironment) {
