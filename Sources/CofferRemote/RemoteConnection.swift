@@ -32,6 +32,12 @@ public struct RemoteConnection: ~Copyable {
     }
   }
 
+  /// Whether something was received that is not read yet, or the other end is closed.
+  package var hasInput: Bool {
+    var request = pollfd(fd: input, events: Int16(POLLIN), revents: 0)
+    return !received.isEmpty || poll(&request, 1, 0) > 0
+  }
+
   /// Receives a message, or returns `nil` if the other end is closed before one begins.
   public mutating func receive(until deadline: ContinuousClock.Instant? = nil) throws(Failure) -> RemoteMessage? {
     var searched = 0

@@ -83,6 +83,11 @@ struct TestEngine: RemoteEngine {
       let message = RemoteRequest.publish(over: over, id: id, isWhole: isWhole, pieces).message
       write(message.serialized, to: path + ".late")
       return unknown
+    case "again":
+      // The answer, with two that nobody asked for.
+      let answers = [apply(over, id, isWhole, pieces), .done(version: "something")]
+      write(answers.flatMap { $0.message(time: time).serialized }, toDescriptor: STDOUT_FILENO)
+      return .refused
     case "stalled": while true { pause() }
     case "nonsense":
       write(Array("what?\n".utf8), toDescriptor: STDOUT_FILENO)

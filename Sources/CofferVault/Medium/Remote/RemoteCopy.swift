@@ -38,16 +38,22 @@ struct RemoteCopy {
     } catch { return nil }
   }
 
-  /// Keeps a state. A failure is ignored: the next reader asks for the whole vault.
-  func keep(_ bytes: [UInt8], _ version: String) {
+  /// Keeps a state that was the newest `age` ago. A failure is ignored: the next reader asks for the whole vault.
+  func keep(_ bytes: [UInt8], _ version: String, age: Duration) {
     do throws(SecretError) {
       try PrivateFile.write(bytes.span, to: file, replacing: true)
       try PrivateFile.write(Array("\(version) \(Self.digest(of: bytes))".utf8).span, to: name, replacing: true)
+      touch(age: age)
     } catch {}
   }
 
-  /// Notes that the state that was kept last is still the newest.
-  func touch() { _ = utimensat(AT_FDCWD, name, nil, 0) }
+  /// Notes that the state that was kept last was still the newest `age` ago.
+  func touch(age: Duration = .zero) {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    now.tv_sec -= Int((age / .seconds(1)).rounded(.up))
+    _ = utimensat(AT_FDCWD, name, [now, now], 0)
+  }
 
   private static func digest(of bytes: [UInt8]) -> String {
     BLAKE2b.hash(bytes.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex

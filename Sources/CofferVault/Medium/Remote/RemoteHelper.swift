@@ -37,6 +37,8 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
   private func sendLocked(_ request: RemoteRequest, isFirst: Bool) throws(SecretError) -> Answer {
     if process == nil { process = try Process(program(), url) }
     guard var running = process.take() else { fatalError("a helper was just started") }
+    // It has ended, or says something that nobody asked for.
+    if isFirst, running.hasInput { return try sendLocked(request, isFirst: false) }
     let name = "The program coffer-remote-\(url.helper)"
     let failure: String
     switch running.answer(to: request, until: .now + Self.timeout) {
@@ -127,6 +129,8 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       (id, socket) = (started, own)
       connection = RemoteConnection(input: socket.number, output: socket.number)
     }
+
+    var hasInput: Bool { connection.hasInput }
 
     mutating func answer(
       to request: RemoteRequest, until deadline: ContinuousClock.Instant

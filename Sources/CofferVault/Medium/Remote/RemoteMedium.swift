@@ -147,7 +147,8 @@ package final class RemoteMedium: VaultMedium {
     kept.withLock { kept in
       guard kept != file.version else { return }
       kept = file.version
-      copy?.keep(file.bytes, file.version)
+      let age = answered.withLock { $0.map { environment.uptime() - $0.time } }
+      copy?.keep(file.bytes, file.version, age: age ?? .zero)
     }
   }
 
