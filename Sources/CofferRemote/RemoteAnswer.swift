@@ -1,5 +1,5 @@
 /// What a helper answers to a request.
-public enum RemoteAnswer: Hashable, Sendable {
+public enum RemoteAnswer: Equatable, Sendable {
   /// The answers to a request to read. `version` names a state of the object.
   case same
   case absent
@@ -19,7 +19,7 @@ public enum RemoteAnswer: Hashable, Sendable {
 }
 
 /// Why a helper cannot do what was asked.
-public struct RemoteFailure: Error, Hashable, Sendable {
+public struct RemoteFailure: Error, Equatable, Sendable {
   /// What a program can do about a failure.
   public enum Kind: String, Sendable {
     /// The engine cannot be reached, or does not answer in time.
@@ -46,7 +46,7 @@ public struct RemoteFailure: Error, Hashable, Sendable {
 }
 
 /// What a program asks a helper.
-public enum RemoteRequest: Hashable, Sendable {
+public enum RemoteRequest: Equatable, Sendable {
   /// Reads what is newer than the version `known`. With `queueing`, first waits until it is this writer's turn, if the
   /// engine can do that; the next change ends the turn.
   case read(known: String?, queueing: Bool)

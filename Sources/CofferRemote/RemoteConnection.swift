@@ -5,7 +5,7 @@ public struct RemoteConnection: ~Copyable {
   private let input, output: Int32
   private var received: [UInt8] = []
 
-  public enum Failure: Error, Hashable {
+  public enum Failure: Error {
     /// The other end is closed.
     case ended
     case timedOut

@@ -1,8 +1,8 @@
 /// One message between a program and a helper: a line of words, and pieces of bytes. The page `RemoteProtocol`
 /// specifies the messages.
-public struct RemoteMessage: Hashable, Sendable {
+public struct RemoteMessage: Equatable, Sendable {
   /// Bytes, and their offset in an object.
-  public struct Piece: Hashable, Sendable {
+  public struct Piece: Equatable, Sendable {
     public var offset: Int
     public var bytes: [UInt8]
 

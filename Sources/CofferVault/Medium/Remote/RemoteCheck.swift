@@ -33,10 +33,6 @@ package struct RemoteCheck {
   }
 
   private func tryRules(_ first: String, rounds: Int, largest: Int) throws(SecretError) {
-    func expect(_ bytes: [UInt8], _ version: String) throws(SecretError) {
-      try require(read() == .whole(version: version, bytes), "it does not return what was stored last")
-      try require(read(known: version) == .same, "it does not know the version that it gave")
-    }
     try expect([1, 2, 3], first)
     try require(publish([9], over: nil) == nil, "it makes an object where there is one")
     try expect([1, 2, 3], first)
@@ -137,6 +133,11 @@ package struct RemoteCheck {
 
   private func require(_ isSo: Bool, _ what: String) throws(SecretError) {
     if !isSo { throw broken(what) }
+  }
+
+  @inline(never) private func expect(_ bytes: [UInt8], _ version: String) throws(SecretError) {
+    try require(read() == .whole(version: version, bytes), "it does not return what was stored last")
+    try require(read(known: version) == .same, "it does not know the version that it gave")
   }
 
   private func broken(_ what: String) -> SecretError {
