@@ -3,9 +3,10 @@
 
 usage: many_machines.py SECRET ENGINE [--processes N] [--changes N] [--size BYTES] [--fault FAULT]...
 
-SECRET is the built tool; CofferProbe and the engine's helper must be beside it. ENGINE is postgresql or ceph. Each of N processes
-(default: 8) makes N changes (default: 10) in a vault that is at least BYTES large; a change raises a common count and adds a line to a secret of the process. A
-machine is a home directory of its own. FAULT is one of the engine's faults, or `all` (default: none):
+SECRET is the built tool; CofferProbe and the engine's helper must be beside it. ENGINE is postgresql, ceph or ceph-next. Each of
+N processes (default: 8) makes N changes (default: 10) in a vault that is at least BYTES large; a change raises a common count and
+adds a line to a secret of the process. A machine is a home directory of its own. FAULT is one of the engine's faults, or `all`
+(default: none):
 
   none       nothing fails
   clients    processes are killed
@@ -151,40 +152,22 @@ class HTTPProxy(Proxy):
             pass
 
 
-class PostgreSQLEngine:
-    faults = ("none", "clients", "helpers", "engine", "failover", "network")
+class Engine:
+    """An engine, the URL of a vault there, and a proxy between them if the network is to fail."""
 
-    def __init__(self, directory, fault):
-        self.primary = servers.PostgreSQL(f"{directory}/primary")
-        self.environment = self.primary.environment
-        self.url = self.primary.url("counted")
-        self.proxy = None
-        if fault == "failover":
-            self.standby = servers.PostgreSQL(f"{directory}/standby", primary=self.primary)
-            self.primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = 'standby{self.standby.port}'", "SELECT pg_reload_conf()")
-            # A standby inherits the setting, and no commit on it would end.
-            with open(f"{self.standby.directory}/data/postgresql.auto.conf", "a") as file:
-                file.write("synchronous_standby_names = ''\n")
-            self.standby.sql("SELECT pg_reload_conf()")
-            while "sync" not in self.primary.sql("SELECT sync_state FROM pg_stat_replication"):
-                time.sleep(0.1)
-            self.url = self.primary.url("counted", self.standby)
+    Proxy = Proxy
+    proxy = None
+
+    def __init__(self, server, fault):
+        self.server = server
+        self.environment = server.environment
+        self.url = server.url("counted")
         if fault == "network":
-            self.proxy = Proxy(self.primary.port)
-            self.url = self.url.replace(str(self.primary.port), str(self.proxy.port))
+            self.proxy = self.Proxy(server.port)
+            self.url = self.url.replace(str(server.port), str(self.proxy.port))
 
     def fail(self, fault):
         """Lets one thing go wrong. Returns whether there is more of it."""
-        if fault == "engine":
-            self.primary.kill()
-            time.sleep(random.uniform(0.1, 1))
-            self.primary.start()
-            time.sleep(random.uniform(0.5, 2))
-            return True
-        if fault == "failover":
-            self.primary.kill()
-            self.standby.promote()
-            return False
         self.proxy.bad = not self.proxy.bad
         time.sleep(random.uniform(1, 3))
         return True
@@ -194,7 +177,41 @@ class PostgreSQLEngine:
             self.proxy.bad = False
 
     def stop(self):
-        for server in (self.primary, getattr(self, "standby", None)):
+        self.server.stop()
+
+
+class PostgreSQLEngine(Engine):
+    faults = ("none", "clients", "helpers", "engine", "failover", "network")
+
+    def __init__(self, directory, fault):
+        super().__init__(servers.PostgreSQL(f"{directory}/primary"), fault)
+        if fault == "failover":
+            self.standby = servers.PostgreSQL(f"{directory}/standby", primary=self.server)
+            self.server.sql(f"ALTER SYSTEM SET synchronous_standby_names = 'standby{self.standby.port}'",
+                            "SELECT pg_reload_conf()")
+            # A standby inherits the setting, and no commit on it would end.
+            with open(f"{self.standby.directory}/data/postgresql.auto.conf", "a") as file:
+                file.write("synchronous_standby_names = ''\n")
+            self.standby.sql("SELECT pg_reload_conf()")
+            while "sync" not in self.server.sql("SELECT sync_state FROM pg_stat_replication"):
+                time.sleep(0.1)
+            self.url = self.server.url("counted", self.standby)
+
+    def fail(self, fault):
+        if fault == "engine":
+            self.server.kill()
+            time.sleep(random.uniform(0.1, 1))
+            self.server.start()
+            time.sleep(random.uniform(0.5, 2))
+            return True
+        if fault == "failover":
+            self.server.kill()
+            self.standby.promote()
+            return False
+        return super().fail(fault)
+
+    def stop(self):
+        for server in (self.server, getattr(self, "standby", None)):
             if server:
                 try:
                     server.stop()
@@ -202,42 +219,33 @@ class PostgreSQLEngine:
                     pass
 
 
-class CephEngine:
+class CephEngine(Engine):
     faults = ("none", "clients", "helpers", "gateway", "osd", "network")
+    Proxy = HTTPProxy
+    Server = servers.Ceph
 
     def __init__(self, directory, fault):
-        self.store = servers.Ceph(f"{directory}/store")
+        super().__init__(self.Server(f"{directory}/store"), fault)
         self.kills = 0
-        self.environment = self.store.environment
-        self.url = self.store.url("counted")
-        self.proxy = None
-        if fault == "network":
-            self.proxy = HTTPProxy(self.store.port)
-            self.url = self.url.replace(str(self.store.port), str(self.proxy.port))
 
     def fail(self, fault):
         if fault in ("gateway", "osd"):
             name = {"gateway": "rgw", "osd": "osd"}[fault]
-            self.store.kill(name)
+            self.server.kill(name)
             time.sleep(random.uniform(0.1, 2))
-            self.store.start(name)
+            self.server.start(name)
             # It answers again after some seconds.
             time.sleep(random.uniform(5, 10))
             self.kills += 1
             return self.kills < 5
-        self.proxy.bad = not self.proxy.bad
-        time.sleep(random.uniform(1, 3))
-        return True
-
-    def heal(self):
-        if self.proxy:
-            self.proxy.bad = False
-
-    def stop(self):
-        self.store.stop()
+        return super().fail(fault)
 
 
-ENGINES = {"postgresql": PostgreSQLEngine, "ceph": CephEngine}
+class NextCephEngine(CephEngine):
+    Server = servers.NextCeph
+
+
+ENGINES = {"postgresql": PostgreSQLEngine, "ceph": CephEngine, "ceph-next": NextCephEngine}
 
 
 class Run:

@@ -170,8 +170,7 @@ rgw_thread_pool_size = 64
 """
 
     def __init__(self, directory):
-        if not shutil.which("radosgw") or not shutil.which("ceph-osd") or not shutil.which("ceph-mon"):
-            raise Missing("There is no radosgw. Install the packages radosgw, ceph-mon, ceph-osd and ceph-common.")
+        self.find_programs()
         self.directory = directory
         self.port, self.monitor_port = free_port(), free_port()
         self.access, self.secret = os.urandom(8).hex(), os.urandom(16).hex()
@@ -199,10 +198,17 @@ rgw_thread_pool_size = 64
         self.wait(lambda: socket.create_connection(("127.0.0.1", self.port), timeout=1).close() or True)
         self.wait(lambda: self.request("PUT", f"/{self.BUCKET}")[0] in (200, 409))
 
+    def find_programs(self):
+        if not shutil.which("radosgw") or not shutil.which("ceph-osd") or not shutil.which("ceph-mon"):
+            raise Missing("There is no radosgw. Install the packages radosgw, ceph-mon, ceph-osd and ceph-common.")
+
+    def command(self, program):
+        return [program]
+
     def run(self, program, *arguments):
+        options = [] if program == "monmaptool" else ["-c", self.configuration]
         result = subprocess.run(
-            [program, "-c", self.configuration, *arguments] if program != "monmaptool" else [program, *arguments],
-            capture_output=True, text=True, timeout=TIMEOUT)
+            [*self.command(program), *options, *arguments], capture_output=True, text=True, timeout=TIMEOUT)
         if result.returncode != 0:
             raise Exception(f"{program} failed: {result.stderr}")
         return result.stdout
@@ -225,8 +231,8 @@ rgw_thread_pool_size = 64
         program, *arguments = programs[name]
         with open(f"{self.directory}/{name}.out", "ab") as log:
             self.daemons[name] = subprocess.Popen(
-                [program, "-f", "-c", self.configuration, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True)
+                [*self.command(program), "-f", "-c", self.configuration, *arguments], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True)
 
     def kill(self, name):
         self.daemons[name].kill()
@@ -261,6 +267,30 @@ rgw_thread_pool_size = 64
 
     def url(self, vault):
         return f"s3+http://127.0.0.1:{self.port}/{self.BUCKET}/{vault}"
+
+
+class NextCeph(Ceph):
+    """The Ceph of Debian's next release, unpacked by Scripts/setup: each program runs with the loader and libraries there."""
+
+    ROOT = os.path.abspath(f"{os.path.dirname(__file__)}/../../../.build/next-ceph")
+
+    def find_programs(self):
+        if not os.path.exists(f"{self.ROOT}/complete"):
+            raise Missing(f"There is no {self.ROOT}. Run Scripts/setup nightly.")
+        if not shutil.which("ceph"):
+            raise Missing("There is no ceph. Install the package ceph-common.")
+        self.loader = glob.glob(f"{self.ROOT}/usr/lib/*/ld-linux-*.so.*")[0]
+        self.libraries = os.path.dirname(self.loader)
+        self.CONFIGURATION += (
+            f"osd_class_dir = {self.libraries}/rados-classes\n"
+            f"erasure_code_dir = {self.libraries}/ceph/erasure-code\n"
+            f"plugin_dir = {self.libraries}/ceph\n")
+
+    def command(self, program):
+        # The command of the installed Ceph is enough to talk to the monitor, and needs no other Python.
+        if program == "ceph":
+            return [program]
+        return [self.loader, "--library-path", f"{self.libraries}:{self.libraries}/ceph", f"{self.ROOT}/usr/bin/{program}"]
 
 
 class LaxStore:

@@ -3,9 +3,9 @@
 
 usage: use_engine.py SECRET ENGINE [STEPS]
 
-SECRET is the built tool; CofferProbe and the helpers must be beside it (Scripts/helpers). ENGINE is postgresql or ceph. With
-STEPS, the built tests of the package run on the engine too: the conformance suite, and three times as many random changes as
-STEPS, which a file gets as well.
+SECRET is the built tool; CofferProbe and the helpers must be beside it (Scripts/helpers). ENGINE is postgresql, ceph or
+ceph-next. With STEPS, the built tests of the package run on the engine too: the conformance suite, and three times as many
+random changes as STEPS, which a file gets as well.
 
 Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 """
@@ -96,8 +96,10 @@ class PostgreSQLObject:
 class CephObject:
     """The object of a vault in Ceph's object store, seen from below."""
 
+    Server = servers.Ceph
+
     def __init__(self, directory):
-        self.server = servers.Ceph(f"{directory}/server")
+        self.server = self.Server(f"{directory}/server")
         self.environment = self.server.environment
         self.url = self.server.url("used")
         self.path = f"/{self.server.BUCKET}/used"
@@ -130,7 +132,11 @@ class CephObject:
         self.server.wait(lambda: self.server.request("GET", self.path)[0] == 200)
 
 
-OBJECTS = {"postgresql": PostgreSQLObject, "ceph": CephObject}
+class NextCephObject(CephObject):
+    Server = servers.NextCeph
+
+
+OBJECTS = {"postgresql": PostgreSQLObject, "ceph": CephObject, "ceph-next": NextCephObject}
 
 
 def use(tool, directory, engine):

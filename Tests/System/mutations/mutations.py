@@ -64,8 +64,6 @@ DURABILITY = [
       "another user reads and changes the sealed vault"),
     M("first use of a remote vault", "KnownVaults.judge", operator("!opened.file.storage.isRemote", "true"), "RemoteTests",
       "whoever runs the engine chooses the state that a new machine sees"),
-    M("older answer takes the place of a newer one", "RemoteMedium.publish", operator("pieces == nil ? nil : former", "former"),
-      "RemoteTests", "a reader takes a new file for the old one with additions"),
     M("draft of a large change left out", "VaultTransaction.appendix", operator("draft: draft", "draft: nil"),
       "LargeTransactionTests|MediumTests", "the first part of a large change is lost"),
     M("new file not on the disk before its name", "NewFile.takeName", omit("uninterrupted"), CRASHES,

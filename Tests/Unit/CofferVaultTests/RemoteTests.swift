@@ -177,6 +177,17 @@ import Testing
     #expect(try open().get("a") == [2])
   }
 
+  /// What was sent first may have been made, whatever happens to the same request later.
+  @Test(arguments: ["unknown", "unknown-made", "late"])
+  func aFailureDoesNotEndADoubt(_ doubt: String) throws {
+    try create()
+    let vault = open()
+    try vault.set("a", [1])
+    try fail(doubt, "full")
+    try vault.set("a", [2])
+    #expect(try open().get("a") == [2] && vault.versions(of: identifier("a")).count == 2)
+  }
+
   @Test func aChangeThatTheEngineCannotMakeChangesNothing() throws {
     try create()
     let vault = open()

@@ -58,8 +58,9 @@ final class HTTPClient {
     curl_easy_reset(curl)
     let received = Received()
     var list: UnsafeMutablePointer<curl_slist>?
-    // Without these, libcurl would wait for leave to send, or name a type that is wrong.
-    for header in ["Expect:", "Content-Type: application/octet-stream"] { list = curl_slist_append(list, header) }
+    // Without these, libcurl would wait for leave to send, and name a type that is wrong. Ceph since 20.2.4 refuses a
+    // type that is not signed.
+    for header in ["Expect:", "Content-Type:"] { list = curl_slist_append(list, header) }
     for (name, value) in request.headers { list = curl_slist_append(list, "\(name): \(value)") }
     defer { curl_slist_free_all(list) }
     set(CURLOPT_NOSIGNAL, 1)
