@@ -241,6 +241,7 @@ def use(tool, directory, engine):
     lost_changes(secret, succeeds, engine, (first, second))
     look_at_helper(first, directory, url)
     removal(tool, secret, succeeds, directory, engine)
+    shared_token(secret, (first, second), url)
     succeeds("rekey", "rekey")
     succeeds("the other machine follows", "get", "moved", machine=second, output=VALUE)
 
@@ -305,6 +306,31 @@ def removal(tool, secret, succeeds, directory, engine):
         check("a job with the new pin goes on", result[:2] == (0, VALUE), result)
     result = secret("get", "moved", machine=jobs[0], COFFER_PIN=pin, COFFER_KEY_FILE=f"{directory}/other-key")
     check("the removed key opens nothing", result[0] == 77, result)
+
+
+def shared_token(secret, machines, url):
+    """Twelve workers on two machines refresh one token. Each refresh needs the token of the one before."""
+    def worker(machine, count):
+        return subprocess.Popen([f"{os.path.dirname(machine.tool)}/CofferProbe", "refresh", url, str(count)],
+                                env=machine.variables, stderr=subprocess.PIPE, text=True)
+
+    def token():
+        return int(secret("get", "--service", "probe", "token")[1] or 0)
+
+    workers = [worker(machine, 5) for machine in machines for _ in range(6)]
+    results = [(process.communicate(timeout=TIMEOUT)[1], process.returncode) for process in workers]
+    check("every worker has its turns", all(status == 0 for _, status in results), results)
+    check("no turn is lost or taken twice", token() == 60, token())
+    # A holder dies, most likely with the lease.
+    killed = worker(machines[0], 1000)
+    end = time.monotonic() + TIMEOUT
+    while token() < 63 and time.monotonic() < end:
+        time.sleep(0.1)
+    killed.kill()
+    killed.communicate()
+    before = token()
+    error = worker(machines[1], 1).communicate(timeout=TIMEOUT)[1]
+    check("the next worker goes on when a holder has died", before >= 63 and token() > before, (before, token(), error))
 
 
 def look_at_helper(machine, directory, url):
