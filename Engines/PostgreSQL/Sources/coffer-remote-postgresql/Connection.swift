@@ -7,7 +7,7 @@ internal import Glibc
 final class Connection {
   private let connection: OpaquePointer
   private let deadline: ContinuousClock.Instant
-  /// The SQLSTATE of a warning that a commit is perhaps not on a standby.
+  /// Whether there was a warning that a commit is perhaps not on a standby.
   private final class Warnings { var isUnsafe = false }
   private let warnings = Warnings()
 
@@ -34,11 +34,13 @@ final class Connection {
     PQsetNoticeReceiver(
       connection,
       { context, result in
-        // The commit waited for a standby, and somebody ended the wait.
-        let state = PQresultErrorField(result, 67).map { String(cString: $0) }  // PG_DIAG_SQLSTATE, 'C'
-        guard let context, state == "57014" || state == "57P01" else { return }
+        // The commit waited for a standby, and somebody ended the wait. The SQLSTATE does not always tell, and the
+        // message is translated.
+        guard let context, Connection.field(.function, of: result) == "SyncRepWaitForLSN" else { return }
         Unmanaged<Warnings>.fromOpaque(context).takeUnretainedValue().isUnsafe = true
       }, Unmanaged.passUnretained(warnings).toOpaque())
+    // Only so is the SQLSTATE in the text of a connection that is refused.
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
     var status = PGRES_POLLING_WRITING
     while PQstatus(connection) != CONNECTION_BAD, status != PGRES_POLLING_OK, status != PGRES_POLLING_FAILED {
       guard wait(status == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else {
@@ -47,6 +49,7 @@ final class Connection {
       status = PQconnectPoll(connection)
     }
     guard PQstatus(connection) == CONNECTION_OK else { throw Self.refusal(text, place) }
+    PQsetErrorVerbosity(connection, PQERRORS_DEFAULT)
     PQsetnonblocking(connection, 1)
   }
 
@@ -55,31 +58,45 @@ final class Connection {
   var isUsable: Bool { PQstatus(connection) == CONNECTION_OK }
   private var text: String { PQerrorMessage(connection).map { String(cString: $0) } ?? "" }
 
+  /// What the text of a connection that is refused means. It has a line for each host, and each may have a line that
+  /// begins with `LOCATION`.
   private static func refusal(_ text: String, _ place: Place) -> RemoteFailure {
-    // libpq gives no SQLSTATE of a failed connection.
-    func mentions(_ words: String...) -> Bool { words.contains { text.contains($0) } }
-    let line = text.split(separator: "\n").first.map(String.init) ?? "no reason was given"
-    let sentence = "PostgreSQL says: \(line)"
-    if mentions("certificate", "SSL") {
-      return RemoteFailure(
-        .denied, "The server of \(place.database) did not prove who it is. \(sentence)",
-        advice: "Name the certificate of its authority in PGSSLROOTCERT, or correct the host.")
-    }
-    if mentions("authentication failed", "pg_hba.conf", "no password", "role \"", "not permitted", "permission denied")
-    {
+    let lines = text.split(separator: "\n").filter { !$0.hasPrefix("LOCATION") }
+    for line in lines { if let known = refusal(ofLine: line, place) { return known } }
+    let reason = lines.first ?? "no reason was given"
+    return RemoteFailure(
+      .unreachable, "The server of \(place.database) cannot be reached. PostgreSQL says: \(reason)")
+  }
+
+  /// What a line means, or `nil` if only that there is no connection.
+  private static func refusal(ofLine line: Substring, _ place: Place) -> RemoteFailure? {
+    // The SQLSTATE, if the line is a server's. Source: appendix A of PostgreSQL's manual.
+    let code = line.firstMatch(of: #/:  ([0-9A-Z]{5}): /#)
+    let reason = code.map { line[..<$0.range.lowerBound] + ": " + line[$0.range.upperBound...] } ?? line
+    let sentence = "PostgreSQL says: \(reason)"
+    func mentions(_ words: String...) -> Bool { words.contains { line.contains($0) } }
+    switch code?.1 ?? "" {
+    case let code where code.hasPrefix("28") || code == "42501" || mentions("no password", "authentication failed"):
       return RemoteFailure(
         .denied, "The server of \(place.database) refused this user. \(sentence)",
         advice: "Check PGUSER, and the password in PGPASSFILE or PGPASSWORD.")
-    }
-    if mentions("database \"", "service file", "definition of service") {
-      return RemoteFailure(.configuration, "There is no database \(place.database) there. \(sentence)")
-    }
-    if mentions("read-only", "hot standby") {
+    case let code where code.hasPrefix("53"):
       return RemoteFailure(
-        .unreachable, "No server of \(place.database) takes changes: each of them is a standby. \(sentence)",
+        .busy, "The server of \(place.database) takes no more connections. \(sentence)", advice: "Try again.")
+    // A pooler says it in words.
+    case let code where code == "3D000" || mentions("no such database", "service file", "definition of service"):
+      return RemoteFailure(.configuration, "There is no database for \(place.database). \(sentence)")
+    case _ where mentions("certificate", "does not support SSL", "SSL error"):
+      return RemoteFailure(
+        .denied, "The server of \(place.database) did not prove who it is. \(sentence)",
+        advice: "Name the certificate of its authority in PGSSLROOTCERT, or correct the host.")
+    case _ where mentions("hot standby"):
+      return RemoteFailure(
+        .unreachable,
+        "No server of \(place.database) that answers takes changes: each of them is a standby. \(sentence)",
         advice: "Name every host of the cluster in the URL, or promote one.")
+    default: return nil
     }
-    return RemoteFailure(.unreachable, "The server of \(place.database) cannot be reached. \(sentence)")
   }
 
   /// A value that a statement needs.
@@ -135,16 +152,28 @@ final class Connection {
       case PGRES_COMMAND_OK: break
       case PGRES_TUPLES_OK: if PQntuples(result) > 0 { row = Self.columns(result) }
       default:
-        let state = PQresultErrorField(result, 67).map { String(cString: $0) } ?? ""
-        let message = PQresultErrorField(result, 77).map { String(cString: $0) } ?? text  // PG_DIAG_MESSAGE_PRIMARY
+        let (state, severity) = (Self.field(.state, of: result) ?? "", Self.field(.severity, of: result) ?? "")
+        let message = Self.field(.message, of: result) ?? text
         // The server is ending, or the connection is gone.
-        let isLost = state.isEmpty || state.hasPrefix("57P") || state.hasPrefix("08")
+        let isLost = state.isEmpty || state.hasPrefix("57P") || state.hasPrefix("08") || severity != "ERROR"
         failure = isLost ? .lost(message) : .state(state, message: message)
       }
     }
     if let failure { throw failure }
     if warnings.isUnsafe { throw .lost("The wait for a standby was ended.") }
     return row
+  }
+
+  /// A part of an error or a warning, by its letter. Source: libpq's PG_DIAG constants, which Swift does not import.
+  private enum Field: Character {
+    case severity = "V"
+    case state = "C"
+    case message = "M"
+    case function = "R"
+  }
+
+  private static func field(_ field: Field, of result: OpaquePointer?) -> String? {
+    PQresultErrorField(result, Int32(field.rawValue.asciiValue ?? 0)).map { String(cString: $0) }
   }
 
   private static func columns(_ result: OpaquePointer) -> [[UInt8]?] {

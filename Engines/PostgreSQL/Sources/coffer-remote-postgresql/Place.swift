@@ -20,7 +20,7 @@ struct Place {
     // No variable changes what a URL names.
     for variable in ["PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGSERVICE", "PGOPTIONS"] { unsetenv(variable) }
     var parameters = [
-      ("target_session_attrs", "read-write"), ("application_name", "coffer"), ("client_encoding", "UTF8"),
+      ("target_session_attrs", "primary"), ("application_name", "coffer"), ("client_encoding", "UTF8"),
       // For each host, in seconds.
       ("connect_timeout", "5"),
     ]

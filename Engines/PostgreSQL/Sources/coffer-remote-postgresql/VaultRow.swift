@@ -162,7 +162,10 @@ struct VaultRow: RemoteEngine {
         advice: "Grant it, or let an administrator make the tables: coffer-remote-postgresql --tables")
     case _ where Self.isWithoutTables(state):
       RemoteFailure(.configuration, "\(place.database) has no tables for vaults any more. \(sentence)")
-    case "25006": RemoteFailure(.unreachable, "The server is a standby, which takes no changes. \(sentence)")
+    case "25006":
+      RemoteFailure(
+        .denied, "This user's transactions are read-only in \(place.database), or its server is a standby. \(sentence)",
+        advice: "Set PGUSER to one who may change the vault.")
     case "53100", "53200":
       RemoteFailure(
         .failed, "The server has no room for the change. \(sentence)",

@@ -17,39 +17,40 @@ struct Credentials: Sendable {
 struct CredentialChain {
   private let environment: [String: String]
   private let http: HTTPClient
-  private let profile: [String: String]
   private var found: Credentials?
 
   /// The longest wait for a service of the machine's own network: a second.
   private static let localTimeout = Duration.seconds(1)
+  /// The longest wait for a `credential_process`: 4 seconds.
+  private static let processTimeout = DispatchTimeInterval.seconds(4)
 
+  /// Variables that are empty count as not set: CI systems make these of secrets that are missing.
   init(_ environment: [String: String], _ http: HTTPClient) {
-    (self.environment, self.http) = (environment, http)
-    let home = environment["HOME"] ?? "/"
-    let name = environment["AWS_PROFILE"] ?? "default"
-    let files = [
-      (environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config", name == "default" ? name : "profile \(name)"),
-      (environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials", name),
-    ]
-    profile = files.reduce(into: [:]) { all, file in
-      all.merge(Self.section(file.1, ofFile: file.0)) { $1 }
-    }
+    (self.environment, self.http) = (environment.filter { !$0.value.isEmpty }, http)
   }
 
   var region: String {
     environment["AWS_REGION"] ?? environment["AWS_DEFAULT_REGION"] ?? profile["region"] ?? "us-east-1"
   }
 
-  mutating func credentials() throws(RemoteFailure) -> Credentials {
+  /// The credentials for the next request. With `afresh`, those that were found before are not used any more.
+  mutating func credentials(afresh: Bool) throws(RemoteFailure) -> Credentials {
+    if afresh { found = nil }
     if let found, found.isFresh { return found }
-    for source in [fromEnvironment, fromWebIdentity, fromProfile, fromContainer, fromMachine] {
-      guard let credentials = try source() else { continue }
-      found = credentials
-      return credentials
+    do throws(RemoteFailure) {
+      for source in [fromEnvironment, fromWebIdentity, fromProfile, fromContainer, fromMachine] {
+        guard let credentials = try source() else { continue }
+        found = credentials
+        return credentials
+      }
+      throw RemoteFailure(
+        .denied, "There are no credentials for the object store.",
+        advice: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.")
+    } catch {
+      // The old ones may be good for some minutes.
+      guard let found, let expires = found.expires, expires > Date() else { throw error }
+      return found
     }
-    throw RemoteFailure(
-      .denied, "There are no credentials for the object store.",
-      advice: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.")
   }
 
   // MARK: Sources
@@ -73,7 +74,7 @@ struct CredentialChain {
     ].map { "\($0)=\(Signature.escaped($1).replacing("/", with: "%2F"))" }.joined(separator: "&")
     var request = HTTPRequest(method: "POST", url: "https://sts.\(region).amazonaws.com/", body: Array(query.utf8))
     request.headers = [("content-type", "application/x-www-form-urlencoded")]
-    let answer = try send(request, "the security token service")
+    let answer = try send(request, "The security token service")
     guard answer.status == 200, let access = answer.element("AccessKeyId"),
       let secret = answer.element("SecretAccessKey")
     else {
@@ -86,7 +87,19 @@ struct CredentialChain {
       expires: answer.element("Expiration").flatMap(Self.date))
   }
 
+  /// The settings of the chosen profile, as the files have them now.
+  private var profile: [String: String] {
+    let home = environment["HOME"] ?? "/"
+    let name = environment["AWS_PROFILE"] ?? "default"
+    let files = [
+      (environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config", name == "default" ? name : "profile \(name)"),
+      (environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials", name),
+    ]
+    return files.reduce(into: [:]) { $0.merge(Self.section($1.1, ofFile: $1.0)) { $1 } }
+  }
+
   private func fromProfile() throws(RemoteFailure) -> Credentials? {
+    let profile = profile
     if let access = profile["aws_access_key_id"], let secret = profile["aws_secret_access_key"] {
       return Credentials(accessKey: access, secretKey: secret, token: profile["aws_session_token"])
     }
@@ -98,8 +111,9 @@ struct CredentialChain {
     (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, output)
     do {
       try process.run()
-      let end = DispatchWorkItem { process.terminate() }
-      DispatchQueue.global().asyncAfter(deadline: .now() + 8, execute: end)
+      // With all that it has started: Foundation makes it the first of its process group.
+      let end = DispatchWorkItem { kill(-process.processIdentifier, SIGKILL) }
+      DispatchQueue.global().asyncAfter(deadline: .now() + Self.processTimeout, execute: end)
       let data = try output.fileHandleForReading.read(upToCount: 1 << 16) ?? Data()
       process.waitUntilExit()
       end.cancel()
@@ -129,7 +143,11 @@ struct CredentialChain {
     if let token = try file.map(Self.text) ?? environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"] {
       request.headers.append(("authorization", token))
     }
-    return Self.credentials(in: Data(try send(request, "the container's credentials").body))
+    let answer = try send(request, "The service of the container")
+    if let found = Self.credentials(in: Data(answer.body)) { return found }
+    throw RemoteFailure(
+      .denied, "The service of the container gave no credentials, but status \(answer.status).",
+      advice: "Check the role of the task or the pod.")
   }
 
   /// Of the role of the virtual machine. Asked last, because on other machines nobody answers.
@@ -143,7 +161,7 @@ struct CredentialChain {
         method: method, url: base + path, headers: [header], body: method == "PUT" ? [] : nil,
         timeout: Self.localTimeout,
         isLocal: true)
-      let answer = try send(request, "the machine's credentials")
+      let answer = try send(request, "The service of the machine")
       return answer.status == 200 ? answer.text : nil
     }
     do throws(RemoteFailure) {
@@ -151,7 +169,7 @@ struct CredentialChain {
         return nil
       }
       let (path, header) = ("/meta-data/iam/security-credentials/", ("x-aws-ec2-metadata-token", token))
-      guard let role = try ask(path, header)?.split(separator: "\n").first else { return nil }
+      guard let role = try ask(path, header)?.split(whereSeparator: \.isNewline).first else { return nil }
       return try ask(path + role, header).flatMap { Self.credentials(in: Data($0.utf8)) }
     } catch { return nil }
   }
@@ -160,7 +178,8 @@ struct CredentialChain {
 
   private func send(_ request: HTTPRequest, _ name: String) throws(RemoteFailure) -> HTTPAnswer {
     do throws(HTTPFailure) { return try http.send(request) } catch {
-      throw RemoteFailure(.unreachable, "\(name.prefix(1).uppercased() + name.dropFirst()) cannot be reached.")
+      throw RemoteFailure(
+        .unreachable, "\(name) cannot be reached.", advice: "Check the network of this machine.")
     }
   }
 
@@ -187,7 +206,7 @@ struct CredentialChain {
   private static func section(_ name: String, ofFile path: String) -> [String: String] {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [:] }
     var (current, settings): (String, [String: String]) = ("", [:])
-    for line in text.split(separator: "\n") {
+    for line in text.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("#") || line.hasPrefix(";") { continue }
       if line.hasPrefix("["), let end = line.firstIndex(of: "]") {
         current = line[..<end].dropFirst().trimmed

@@ -62,6 +62,8 @@ public struct ObjectEngine: RemoteEngine {
       switch answer.status {
       case 200...204:
         guard let version = Self.version(of: answer) else { return .unknown(Self.withoutTags) }
+        // A store answers with nothing more, and a proxy perhaps with a page of its own.
+        guard answer.body.isEmpty else { return .unknown(failure(answer)) }
         held = (version, bytes)
         return .done(version: version)
       case 412: continue
@@ -105,16 +107,26 @@ public struct ObjectEngine: RemoteEngine {
   private mutating func perform(
     _ method: String, _ headers: [(name: String, value: String)], _ body: [UInt8]?
   ) throws(HTTPFailure) -> HTTPAnswer {
-    let credentials: Credentials
-    do throws(RemoteFailure) { credentials = try chain.credentials() } catch { throw .refused(error) }
-    var request = HTTPRequest(method: method, url: place.url, headers: headers, body: body, isLocal: place.isLocal)
-    let signature = Signature(credentials: credentials, region: chain.region, service: "s3")
-    signature.sign(&request, host: place.host, path: place.path, date: Signature.now)
-    let answer = try http.send(request)
+    let request = HTTPRequest(method: method, url: place.url, headers: headers, body: body, isLocal: place.isLocal)
+    var answer = try sendSigned(request, afresh: false)
+    // The store has refused the request. Perhaps there are newer credentials, as after each hour of a role.
+    if ["ExpiredToken", "TokenRefreshRequired", "InvalidToken"].contains(answer.element("Code")) {
+      answer = try sendSigned(request, afresh: true)
+    }
     if let date = answer.headers["date"], let seconds = Self.seconds(ofDate: date), seconds < 1 << 40 {
       time = seconds * 1_000_000
     }
     return answer
+  }
+
+  /// Signs a request and sends it.
+  private mutating func sendSigned(_ unsigned: HTTPRequest, afresh: Bool) throws(HTTPFailure) -> HTTPAnswer {
+    let credentials: Credentials
+    do throws(RemoteFailure) { credentials = try chain.credentials(afresh: afresh) } catch { throw .refused(error) }
+    var request = unsigned
+    let signature = Signature(credentials: credentials, region: chain.region, service: "s3")
+    signature.sign(&request, host: place.host, path: place.path, date: Signature.now)
+    return try http.send(request)
   }
 
   /// The entity tag in an answer, without its quotes. A weak one names no bytes.
@@ -161,6 +173,8 @@ public struct ObjectEngine: RemoteEngine {
       case "InvalidAccessKeyId": ("The object store does not know the access key.", "Check AWS_ACCESS_KEY_ID.")
       case "ExpiredToken", "TokenRefreshRequired":
         ("The credentials have expired.", "Get new ones, and try again.")
+      case "InvalidToken":
+        ("The session token does not belong to the access key.", "Check AWS_SESSION_TOKEN.")
       default: nil
       }
     if let denied { return RemoteFailure(.denied, "\(denied.reason) \(says)", advice: denied.advice) }
