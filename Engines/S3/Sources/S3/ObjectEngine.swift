@@ -8,6 +8,7 @@ internal import CHTTP
 public struct ObjectEngine: RemoteEngine {
   private let http = HTTPClient()
   private let place: Place
+  private let region: String
   private var chain: CredentialChain
   /// The object as it was read or written last: an append is made of it.
   private var held: (version: String, bytes: [UInt8])?
@@ -15,7 +16,8 @@ public struct ObjectEngine: RemoteEngine {
 
   public init(_ url: String, environment: [String: String]) throws(RemoteFailure) {
     chain = CredentialChain(environment, http)
-    place = try Place(url, region: chain.region)
+    region = chain.region
+    place = try Place(url, region: region)
   }
 
   public mutating func answer(_ request: RemoteRequest) throws(RemoteFailure) -> RemoteAnswer {
@@ -93,7 +95,7 @@ public struct ObjectEngine: RemoteEngine {
     let keepsVersions = answer.headers["x-amz-version-id"].map { $0 != "null" } ?? false
     let versions = keepsVersions ? "; it keeps old versions, also of what erase removes" : ""
     return .text(
-      "\(answer.headers["server"] ?? "an object store") at \(place.host), region \(chain.region), \(state)\(versions)")
+      "\(answer.headers["server"] ?? "an object store") at \(place.host), region \(region), \(state)\(versions)")
   }
 
   // MARK: HTTP
@@ -124,7 +126,7 @@ public struct ObjectEngine: RemoteEngine {
     let credentials: Credentials
     do throws(RemoteFailure) { credentials = try chain.credentials(afresh: afresh) } catch { throw .refused(error) }
     var request = unsigned
-    let signature = Signature(credentials: credentials, region: chain.region, service: "s3")
+    let signature = Signature(credentials: credentials, region: region, service: "s3")
     signature.sign(&request, host: place.host, path: place.path, date: Signature.now)
     return try http.send(request)
   }
