@@ -104,8 +104,7 @@ extension RemoteAnswer {
     case .changed(let version, let pieces): RemoteMessage(["changed", time, version], pieces)
     case .done(let version): RemoteMessage(["done", time, version])
     case .refused: RemoteMessage(["refused", time])
-    case .unknown(let failure):
-      text(["unknown", time, failure.kind.rawValue], [failure.reason, failure.advice])
+    case .unknown(let failure): text(["unknown", time, failure.kind.rawValue], [failure.reason, failure.advice])
     case .failed(let failure): text(["failed", time, failure.kind.rawValue], [failure.reason, failure.advice])
     case .text(let lines): text(["text", time], [lines])
     }

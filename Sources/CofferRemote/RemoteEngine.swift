@@ -35,11 +35,9 @@ public func serve<E: RemoteEngine>(_ make: () throws(RemoteFailure) -> E) -> Int
   }
 }
 
-/// The hosts that an engine may be on without TLS.
-public enum RemoteEngineHost {
-  /// Whether `host` is `localhost` or an address of the loopback interface. A name that only begins like one is not.
-  public static func isThisMachine(_ host: String) -> Bool {
-    let isAddress = host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
-    return ["localhost", "::1", "[::1]"].contains(host) || isAddress && host.hasPrefix("127.")
-  }
+/// Whether `host` is `localhost` or an address of the loopback interface, where an engine may be used without TLS. A
+/// name that only begins like one is not.
+public func isLoopback(_ host: String) -> Bool {
+  let isAddress = host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+  return ["localhost", "::1", "[::1]"].contains(host) || isAddress && host.hasPrefix("127.")
 }

@@ -306,12 +306,12 @@ public final class VaultBackend: SecretBackend {
   package func engine() throws(SecretError) -> (text: String, latency: Duration, clock: Duration, copy: String?)? {
     guard let medium = medium as? RemoteMedium else { return nil }
     let (text, latency, clock) = try medium.describe()
-    return (text, latency, clock, medium.pathOfCopy)
+    return (text, latency, clock, medium.copy?.path)
   }
 
   /// The id of the vault in the sealed copy that this machine has, if there is one.
   package var idOfCopy: String? {
-    guard let copy = (medium as? RemoteMedium)?.copied else { return nil }
+    guard let copy = (medium as? RemoteMedium)?.copy?.load()?.bytes else { return nil }
     do throws(SecretError) { return try VaultFile(VaultImage(copy, path: path)).description.id } catch { return nil }
   }
 

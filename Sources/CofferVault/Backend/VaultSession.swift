@@ -77,7 +77,7 @@ final class VaultSession {
       do throws(SecretError) { opened = try open(file, unlocking, isLocked: true) } catch {
         // No lock keeps others from changing a remote vault, and from recording that, after it was read or copied.
         guard let medium = medium as? RemoteMedium, Self.suspicious.contains(error.code) else { throw error }
-        medium.mustAsk()
+        medium.expire()
         guard try medium.open() !== file.storage else { throw error }
         return nil
       }

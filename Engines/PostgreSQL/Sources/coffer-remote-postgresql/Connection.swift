@@ -6,7 +6,6 @@ internal import Glibc
 /// standby is cancelled is visible, and can be lost.
 final class Connection {
   private let connection: OpaquePointer
-  private let deadline: ContinuousClock.Instant
   /// Whether there was a warning that a commit is perhaps not on a standby.
   private final class Warnings { var isUnsafe = false }
   private let warnings = Warnings()
@@ -21,7 +20,6 @@ final class Connection {
 
   /// Connects. Throws a failure that a person can read.
   init(_ place: Place, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
-    self.deadline = deadline
     let names = place.parameters.map { strdup($0.name) }, values = place.parameters.map { strdup($0.value) }
     defer { (names + values).forEach { free($0) } }
     func pointers(_ texts: [UnsafeMutablePointer<CChar>?]) -> [UnsafePointer<CChar>?] {
@@ -39,7 +37,7 @@ final class Connection {
         guard let context, Connection.field(.function, of: result) == "SyncRepWaitForLSN" else { return }
         Unmanaged<Warnings>.fromOpaque(context).takeUnretainedValue().isUnsafe = true
       }, Unmanaged.passUnretained(warnings).toOpaque())
-    // Only so is the SQLSTATE in the text of a connection that is refused.
+    // Without this, the text of a refused connection has no SQLSTATE.
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
     var status = PGRES_POLLING_WRITING
     while PQstatus(connection) != CONNECTION_BAD, status != PGRES_POLLING_OK, status != PGRES_POLLING_FAILED {
@@ -100,35 +98,30 @@ final class Connection {
   }
 
   /// A value that a statement needs.
-  enum Value {
-    case text(String)
-    case bytes([UInt8])
+  struct Value {
+    let content: [UInt8]
+    let isBinary: Int32
+
+    static func text(_ text: String) -> Value { Value(content: Array(text.utf8) + [0], isBinary: 0) }
+    static func bytes(_ bytes: [UInt8]) -> Value { Value(content: bytes, isBinary: 1) }
   }
 
   /// Runs one statement. Returns the columns of its first row, or `nil` if it has no row.
   func row(
     _ statement: String, _ values: [Value] = [], until deadline: ContinuousClock.Instant
   ) throws(Failure) -> [[UInt8]?]? {
-    let contents = values.map { value in
-      switch value {
-      case .text(let text): Array(text.utf8) + [0]
-      case .bytes(let bytes): bytes
-      }
-    }
-    let isBinary = values.map { value -> Int32 in if case .bytes = value { 1 } else { 0 } }
     // One buffer for all values, so that their pointers are valid together.
-    let all = contents.reduce(into: []) { $0 += $1 } + [0]
+    let all = values.reduce(into: [UInt8]()) { $0 += $1.content } + [0]
     warnings.isUnsafe = false
-    let sent = all.withUnsafeBufferPointer { all in
+    let sent = all.withUnsafeBytes { all in
       var (offset, pointers): (Int, [UnsafePointer<CChar>?]) = (0, [])
-      for content in contents {
-        pointers.append(
-          UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(all)[offset...]).baseAddress?
-            .assumingMemoryBound(to: CChar.self))
-        offset += content.count
+      for value in values {
+        pointers.append(all.baseAddress?.advanced(by: offset).assumingMemoryBound(to: CChar.self))
+        offset += value.content.count
       }
       return PQsendQueryParams(
-        connection, statement, Int32(values.count), nil, pointers, contents.map { Int32($0.count) }, isBinary, 1)
+        connection, statement, Int32(values.count), nil, pointers, values.map { Int32($0.content.count) },
+        values.map(\.isBinary), 1)
     }
     guard sent == 1 else { throw .lost(text) }
     while true {
@@ -137,7 +130,7 @@ final class Connection {
       if left == 0 { break }
       // The server may have to send before it receives.
       guard wait(POLLIN | POLLOUT, until: deadline), PQconsumeInput(connection) == 1 else {
-        throw .lost("no answer in time")
+        throw .lost("The server did not answer in time.")
       }
     }
     var (row, failure): ([[UInt8]?]?, Failure?)

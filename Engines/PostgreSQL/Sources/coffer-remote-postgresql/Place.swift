@@ -29,14 +29,14 @@ struct Place {
     case ("postgresql:", 5):
       database = parts[3]
       let hosts = parts[2].split(separator: ",").map(Self.host)
-      let isLocal = hosts.allSatisfy { RemoteEngineHost.isThisMachine($0.name) }
+      let isLocal = hosts.allSatisfy { isLoopback($0.name) }
       parameters += [
         ("host", hosts.map(\.name).joined(separator: ",")), ("port", hosts.map(\.port).joined(separator: ",")),
         ("dbname", database), ("sslmode", isLocal ? "prefer" : "verify-full"),
       ]
     case ("postgresql+service:", 4):
       database = "the service \(parts[2])"
-      // What the service does not say. Of a Unix socket, libpq ignores it.
+      // The default if the service sets no sslmode. Of a Unix socket, libpq ignores it.
       setenv("PGSSLMODE", "verify-full", 1)
       parameters.append(("service", parts[2]))
     default: throw malformed

@@ -75,9 +75,9 @@ struct VaultRow: RemoteEngine {
       return row.map { .done(version: "\(Self.text($0[0]))-\(id)") } ?? .refused
     } catch {
       switch error {
-      case .lost(let reason):
+      case .lost:
         drop()
-        return .unknown(RemoteFailure(.unreachable, "The connection to PostgreSQL broke: \(reason)"))
+        return .unknown(failure(error))
       case .state(let state, _):
         endTurn(until: deadline)
         // Another transaction came first, in a database whose transactions are serializable.
@@ -92,7 +92,7 @@ struct VaultRow: RemoteEngine {
   // MARK: Turns
 
   private mutating func takeTurn(until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
-    // If there is no connection yet, or not any more: a statement of a transaction is not repeated on another one.
+    // Connects first: a statement of a transaction is never repeated on another connection.
     _ = try row("SELECT 1", [], deadline)
     hasTurn = true
     do throws(RemoteFailure) {
@@ -119,21 +119,18 @@ struct VaultRow: RemoteEngine {
     _ statement: String, _ values: [Connection.Value], _ deadline: ContinuousClock.Instant,
     mayLackTables: Bool = false
   ) throws(RemoteFailure) -> [[UInt8]?]? {
-    for attempt in 1... {
+    var isFirst = true
+    while true {
       let connection = try connected(until: deadline)
       do throws(Connection.Failure) { return try connection.row(statement, values, until: deadline) } catch {
-        switch error {
-        case .lost:
-          let mayRepeat = attempt == 1 && !hasTurn && ContinuousClock.now < deadline
-          drop()
-          if !mayRepeat { throw failure(error) }
-        case .state(let state, _):
-          if mayLackTables && Self.isWithoutTables(state) { return nil }
-          throw failure(error)
-        }
+        if mayLackTables, case .state(let state, _) = error, Self.isWithoutTables(state) { return nil }
+        guard case .lost = error else { throw failure(error) }
+        let mayRepeat = isFirst && !hasTurn && ContinuousClock.now < deadline
+        drop()
+        if !mayRepeat { throw failure(error) }
+        isFirst = false
       }
     }
-    return nil
   }
 
   private mutating func connected(until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> Connection {
@@ -150,11 +147,11 @@ struct VaultRow: RemoteEngine {
   private static func isWithoutTables(_ state: String) -> Bool { ["42P01", "3F000"].contains(state) }
 
   private func failure(_ error: Connection.Failure) -> RemoteFailure {
-    guard case .state(let state, let message) = error else {
-      guard case .lost(let reason) = error else { fatalError("there are two cases") }
-      return RemoteFailure(.unreachable, "The connection to PostgreSQL broke: \(reason)")
+    let (state, sentence): (String, String)
+    switch error {
+    case .lost(let reason): return RemoteFailure(.unreachable, "The connection to PostgreSQL broke: \(reason)")
+    case .state(let code, let message): (state, sentence) = (code, "PostgreSQL says: \(message).")
     }
-    let sentence = "PostgreSQL says: \(message)."
     return switch state {
     case "42501":
       RemoteFailure(

@@ -131,10 +131,8 @@ struct CredentialChain {
     guard let url else { return nil }
     // The addresses of ECS and EKS, and this machine. Anything else needs TLS.
     let host = URLComponents(string: url)?.host ?? ""
-    let known = [
-      "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "[fd00:ec2::23]", "localhost", "127.0.0.1", "::1", "[::1]",
-    ]
-    guard url.hasPrefix("https://") || known.contains(host) else {
+    let isKnown = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23", "[fd00:ec2::23]"].contains(host)
+    guard url.hasPrefix("https://") || isKnown || isLoopback(host) else {
       throw RemoteFailure(
         .configuration, "AWS_CONTAINER_CREDENTIALS_FULL_URI names a host that is not known, without TLS.")
     }
@@ -153,25 +151,20 @@ struct CredentialChain {
   /// Of the role of the virtual machine. Asked last, because on other machines nobody answers.
   private func fromMachine() throws(RemoteFailure) -> Credentials? {
     if environment["AWS_EC2_METADATA_DISABLED"]?.lowercased() == "true" { return nil }
-    let base = "http://169.254.169.254/latest"
-    func ask(_ path: String, _ header: (name: String, value: String), _ method: String = "GET") throws(RemoteFailure)
-      -> String?
-    {
-      let request = HTTPRequest(
-        method: method, url: base + path, headers: [header], body: method == "PUT" ? [] : nil,
-        timeout: Self.localTimeout,
-        isLocal: true)
-      let answer = try send(request, "The service of the machine")
-      return answer.status == 200 ? answer.text : nil
+    func ask(_ path: String, _ header: (name: String, value: String), put: Bool = false) -> String? {
+      var request = HTTPRequest(
+        url: "http://169.254.169.254/latest" + path, headers: [header], timeout: Self.localTimeout, isLocal: true)
+      if put { (request.method, request.body) = ("PUT", []) }
+      do throws(HTTPFailure) {
+        let answer = try http.send(request)
+        return answer.status == 200 ? answer.text : nil
+      } catch { return nil }
     }
-    do throws(RemoteFailure) {
-      guard let token = try ask("/api/token", ("x-aws-ec2-metadata-token-ttl-seconds", "300"), "PUT") else {
-        return nil
-      }
-      let (path, header) = ("/meta-data/iam/security-credentials/", ("x-aws-ec2-metadata-token", token))
-      guard let role = try ask(path, header)?.split(whereSeparator: \.isNewline).first else { return nil }
-      return try ask(path + role, header).flatMap { Self.credentials(in: Data($0.utf8)) }
-    } catch { return nil }
+    let path = "/meta-data/iam/security-credentials/"
+    guard let token = ask("/api/token", ("x-aws-ec2-metadata-token-ttl-seconds", "300"), put: true) else { return nil }
+    let header = ("x-aws-ec2-metadata-token", token)
+    guard let role = ask(path, header)?.split(whereSeparator: \.isNewline).first else { return nil }
+    return ask(path + role, header).flatMap { Self.credentials(in: Data($0.utf8)) }
   }
 
   // MARK: Reading

@@ -58,7 +58,7 @@ final class HTTPClient {
     curl_easy_reset(curl)
     let received = Received()
     var list: UnsafeMutablePointer<curl_slist>?
-    // Without these, libcurl would wait for leave to send, and name a type that is wrong. Ceph since 20.2.4 refuses a
+    // Without these, libcurl would wait for "100 Continue", and send a wrong content type. Ceph since 20.2.4 refuses a
     // type that is not signed.
     for header in ["Expect:", "Content-Type:"] { list = curl_slist_append(list, header) }
     for (name, value) in request.headers { list = curl_slist_append(list, "\(name): \(value)") }
@@ -88,42 +88,29 @@ final class HTTPClient {
       }
       return size * count
     }
-    let code = withOptions(request, curl) { curl_easy_perform(curl) }
-    // libcurl may have sent the request on a connection that died, and then failed to connect again.
-    guard code == CURLE_OK else { throw coffer_curl_sent(curl) == 0 ? Self.failure(code) : .lost(Self.text(code)) }
-    return HTTPAnswer(status: coffer_curl_status(curl), headers: received.headers, body: received.body)
-  }
-
-  /// Sets the options with texts and bytes, which must live as long as the request.
-  private func withOptions(_ request: HTTPRequest, _ curl: UnsafeMutableRawPointer, _ body: () -> CURLcode) -> CURLcode
-  {
-    func set(_ option: CURLoption, _ text: String) {
-      // libcurl copies texts.
-      text.withCString { _ = coffer_curl_set_pointer(curl, option, $0) }
-    }
     set(CURLOPT_URL, request.url)
     set(CURLOPT_PROTOCOLS_STR, request.isLocal ? "http,https" : "https")
     if request.isLocal { set(CURLOPT_NOPROXY, "*") }
-    if request.method == "HEAD" { self.set(CURLOPT_NOBODY, 1) } else { set(CURLOPT_CUSTOMREQUEST, request.method) }
-    guard let bytes = request.body else { return body() }
-    return bytes.withUnsafeBufferPointer { bytes in
-      self.set(CURLOPT_POSTFIELDSIZE, bytes.count)
-      // An empty array may have no address, and then libcurl would read the body from standard input.
-      if bytes.isEmpty {
-        set(CURLOPT_COPYPOSTFIELDS, "")
-      } else {
-        coffer_curl_set_pointer(curl, CURLOPT_POSTFIELDS, bytes.baseAddress)
-      }
-      return body()
+    if request.method == "HEAD" { set(CURLOPT_NOBODY, 1) } else { set(CURLOPT_CUSTOMREQUEST, request.method) }
+    if let body = request.body {
+      set(CURLOPT_POSTFIELDSIZE, body.count)
+      // With one byte more, so that there is an address: without one, libcurl reads the body from standard input.
+      _ = coffer_curl_set_pointer(curl, CURLOPT_COPYPOSTFIELDS, body + [0])
     }
+    let code = curl_easy_perform(curl)
+    guard code == CURLE_OK else { throw failure(code) }
+    return HTTPAnswer(status: coffer_curl_status(curl), headers: received.headers, body: received.body)
   }
 
   private func set(_ option: CURLoption, _ value: Int) { _ = coffer_curl_set_number(curl, option, value) }
 
-  private static func text(_ code: CURLcode) -> String { String(cString: curl_easy_strerror(code)) }
+  // libcurl copies the text.
+  private func set(_ option: CURLoption, _ text: String) { _ = coffer_curl_set_pointer(curl, option, text) }
 
-  private static func failure(_ code: CURLcode) -> HTTPFailure {
-    let text = text(code)
+  private func failure(_ code: CURLcode) -> HTTPFailure {
+    let text = String(cString: curl_easy_strerror(code))
+    // libcurl may have sent the request on a connection that died, and then failed to connect again.
+    if coffer_curl_sent(curl) != 0 { return .lost(text) }
     switch code {
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR:
       return .notSent(text, isCertificate: true)

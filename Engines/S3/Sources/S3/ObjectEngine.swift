@@ -53,7 +53,7 @@ public struct ObjectEngine: RemoteEngine {
   }
 
   private mutating func put(_ bytes: [UInt8], over version: String?) throws(RemoteFailure) -> RemoteAnswer {
-    // The form without quotes is understood by more engines; another one that refuses it is asked again.
+    // More engines accept the tag without quotes. If the condition fails, the request is sent again with quotes.
     let conditions = version.map { [("if-match", $0), ("if-match", "\"\($0)\"")] } ?? [("if-none-match", "*")]
     for condition in conditions {
       let answer: HTTPAnswer
@@ -64,7 +64,7 @@ public struct ObjectEngine: RemoteEngine {
       switch answer.status {
       case 200...204:
         guard let version = Self.version(of: answer) else { return .unknown(Self.withoutTags) }
-        // A store answers with nothing more, and a proxy perhaps with a page of its own.
+        // The answer of a store has no body; that of a proxy may.
         guard answer.body.isEmpty else { return .unknown(failure(answer)) }
         held = (version, bytes)
         return .done(version: version)
@@ -115,9 +115,8 @@ public struct ObjectEngine: RemoteEngine {
     if ["ExpiredToken", "TokenRefreshRequired", "InvalidToken"].contains(answer.element("Code")) {
       answer = try sendSigned(request, afresh: true)
     }
-    if let date = answer.headers["date"], let seconds = Self.seconds(ofDate: date), seconds < 1 << 40 {
-      time = seconds * 1_000_000
-    }
+    let seconds = curl_getdate(answer.headers["date"] ?? "", nil)
+    if (0..<1 << 40).contains(seconds) { time = seconds * 1_000_000 }
     return answer
   }
 
@@ -138,11 +137,6 @@ public struct ObjectEngine: RemoteEngine {
     let isGood =
       (1...200).contains(version.count) && !tag.hasPrefix("W/") && version.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     return isGood && !version.hasPrefix("@") && version != "-" ? version : nil
-  }
-
-  private static func seconds(ofDate text: String) -> Int? {
-    let seconds = curl_getdate(text, nil)
-    return seconds < 0 ? nil : seconds
   }
 
   // MARK: Failures
@@ -166,41 +160,36 @@ public struct ObjectEngine: RemoteEngine {
 
   private func failure(_ answer: HTTPAnswer) -> RemoteFailure {
     let code = answer.element("Code") ?? "status \(answer.status)"
-    let says = "The object store says \(code)."
-    let denied: (reason: String, advice: String)? =
-      switch code {
-      case "RequestTimeTooSkewed": ("The clock of this machine is wrong by minutes.", "Set the clock.")
-      case "SignatureDoesNotMatch":
-        ("The secret key does not belong to the access key.", "Check AWS_SECRET_ACCESS_KEY.")
-      case "InvalidAccessKeyId": ("The object store does not know the access key.", "Check AWS_ACCESS_KEY_ID.")
-      case "ExpiredToken", "TokenRefreshRequired":
-        ("The credentials have expired.", "Get new ones, and try again.")
-      case "InvalidToken":
-        ("The session token does not belong to the access key.", "Check AWS_SESSION_TOKEN.")
-      default: nil
+    let region = answer.headers["x-amz-bucket-region"] ?? answer.element("Region")
+    let (kind, reason, advice): (RemoteFailure.Kind, String, String?) =
+      switch (code, answer.status) {
+      case ("RequestTimeTooSkewed", _): (.denied, "The clock of this machine is wrong by minutes.", "Set the clock.")
+      case ("SignatureDoesNotMatch", _):
+        (.denied, "The secret key does not belong to the access key.", "Check AWS_SECRET_ACCESS_KEY.")
+      case ("InvalidAccessKeyId", _):
+        (.denied, "The object store does not know the access key.", "Check AWS_ACCESS_KEY_ID.")
+      case ("ExpiredToken", _), ("TokenRefreshRequired", _):
+        (.denied, "The credentials have expired.", "Get new ones, and try again.")
+      case ("InvalidToken", _):
+        (.denied, "The session token does not belong to the access key.", "Check AWS_SESSION_TOKEN.")
+      case (_, 301), (_, 307), (_, 308), ("AuthorizationHeaderMalformed", _):
+        (
+          .configuration, "The bucket “\(place.bucket)” is elsewhere\(region.map { ", in the region \($0)" } ?? "").",
+          "Set AWS_REGION, or correct the host."
+        )
+      case ("NoSuchBucket", _):
+        (.configuration, "There is no bucket “\(place.bucket)” at \(place.host).", "Check the URL, or make the bucket.")
+      case (_, 413): (.large, "The object store takes no object of that size.", nil)
+      case (_, 401), (_, 403):
+        (
+          .denied, "The object store does not let these credentials do that.",
+          "The policy needs s3:GetObject and s3:PutObject for the object."
+        )
+      case (_, 501): (.configuration, "The object store has no conditional requests.", nil)
+      case (_, 409), (_, 429), (_, 503): (.busy, "The object store is busy.", "Try again.")
+      default: (.failed, "The object store failed.", nil)
       }
-    if let denied { return RemoteFailure(.denied, "\(denied.reason) \(says)", advice: denied.advice) }
-    switch answer.status {
-    case _ where [301, 307, 308].contains(answer.status) || code == "AuthorizationHeaderMalformed":
-      let region = answer.headers["x-amz-bucket-region"] ?? answer.element("Region")
-      return RemoteFailure(
-        .configuration,
-        "The bucket “\(place.bucket)” is elsewhere\(region.map { ", in the region \($0)" } ?? ""). \(says)",
-        advice: "Set AWS_REGION, or correct the host.")
-    case _ where code == "NoSuchBucket":
-      return RemoteFailure(
-        .configuration, "There is no bucket “\(place.bucket)” at \(place.host).",
-        advice: "Check the URL, or make the bucket.")
-    case 413: return RemoteFailure(.large, "The object store takes no object of that size. \(says)")
-    case 401, 403:
-      return RemoteFailure(
-        .denied, "The object store does not let these credentials do that. \(says)",
-        advice: "The policy needs s3:GetObject and s3:PutObject for the object.")
-    case 501:
-      return RemoteFailure(.configuration, "The object store has no conditional requests. \(says)")
-    case 409, 429, 503: return RemoteFailure(.busy, "The object store is busy. \(says)", advice: "Try again.")
-    default: return RemoteFailure(.failed, "The object store failed. \(says)")
-    }
+    return RemoteFailure(kind, "\(reason) The object store says \(code).", advice: advice)
   }
 }
 
@@ -230,7 +219,7 @@ struct Place {
       (host, path) = (parts[2], "/\(Signature.escaped(bucket))/\(key)")
       let name = host.hasPrefix("[") ? String(host.prefix { $0 != "]" }) + "]" : String(host.prefix { $0 != ":" })
       isLocal = parts[0] == "s3+http:"
-      guard !isLocal || RemoteEngineHost.isThisMachine(name) else {
+      guard !isLocal || isLoopback(name) else {
         throw RemoteFailure(
           .configuration, "Without TLS, an object store must be on this machine.", advice: "Write s3+https.")
       }

@@ -89,8 +89,7 @@ package struct RemoteCheck {
     for (racer, outcome) in outcomes.withLock({ $0 }) {
       if let version = try outcome.get() { winners.append((racer, version)) }
     }
-    let found = try read()
-    guard case .whole(let newest, let bytes) = found, let racer = bytes.first.map(Int.init) else {
+    guard case .whole(let newest, let bytes) = try read(), let racer = bytes.first.map(Int.init) else {
       throw broken("an object is missing after a race")
     }
     // The answer to the first may have been lost. Nobody else can have been first then.
@@ -143,6 +142,6 @@ package struct RemoteCheck {
   private func broken(_ what: String) -> SecretError {
     SecretError(
       .unsupported, "The engine of \(url) cannot keep a vault: \(what).",
-      advice: "Use another engine or a later version of it, or mend its helper.")
+      advice: "Use another engine or a later version of it, or fix its helper.")
   }
 }

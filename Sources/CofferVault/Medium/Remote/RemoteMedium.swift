@@ -22,7 +22,8 @@ package final class RemoteMedium: VaultMedium {
   private static let repetition = Duration.seconds(30)
 
   private let options: VaultOptions
-  private let copy: RemoteCopy?
+  /// The sealed copy on this machine, if one is kept.
+  let copy: RemoteCopy?
   /// The version of the copy that this process has kept or found.
   private let kept = Mutex<String?>(nil)
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
@@ -38,12 +39,6 @@ package final class RemoteMedium: VaultMedium {
     self.path = path
     copy = options.copiesDirectory.map { RemoteCopy(of: path, in: $0) }
   }
-
-  /// The path of the sealed copy on this machine, if one is kept.
-  package var pathOfCopy: String? { copy?.path }
-
-  /// The bytes of the sealed copy.
-  var copied: [UInt8]? { copy?.load()?.bytes }
 
   // MARK: Reading
 
@@ -77,8 +72,8 @@ package final class RemoteMedium: VaultMedium {
     return age > .zero && environment.uptime() - answered.time <= age
   }
 
-  /// Lets the next read ask the engine, whatever age is allowed.
-  func mustAsk() { answered.withLock { $0 = nil } }
+  /// Makes the next read ask the engine, whatever age is allowed.
+  func expire() { answered.withLock { $0 = nil } }
 
   /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
   fileprivate func readNewest() throws(SecretError) -> RemoteFile? {

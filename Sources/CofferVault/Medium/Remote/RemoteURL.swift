@@ -5,8 +5,6 @@ internal import CofferSystem
 package struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// The URL in its one form, by which records and pins know it: scheme and hosts in lower case, no default port.
   package let description: String
-  /// The hosts as a person knows them, with their ports.
-  package let hosts: String
   /// The name of the helper is `coffer-remote-` and this.
   package let helper: String
 
@@ -49,7 +47,6 @@ package struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     guard !name.isEmpty, name.utf8.allSatisfy(\.isASCIILetterOrDigit) else { throw invalid("has no scheme") }
     guard hosts.allSatisfy({ !$0.isEmpty && !$0.hasPrefix(":") }) else { throw invalid("names no host") }
     helper = String(name)
-    self.hosts = hosts.joined(separator: ",")
-    description = "\(scheme)://\(self.hosts)/\(path.joined(separator: "/"))"
+    description = "\(scheme)://\(hosts.joined(separator: ","))/\(path.joined(separator: "/"))"
   }
 }
