@@ -6,8 +6,8 @@ public enum RemoteAnswer: Equatable, Sendable {
   case whole(version: String, [UInt8])
   /// The object is the known one with these pieces written over it and behind it, in this order.
   case changed(version: String, [RemoteMessage.Piece])
-  /// A change was made, and will not be lost by a failure that the engine promises to survive. Or what can be read is
-  /// so.
+  /// A change was made, and will not be lost by a failure that the engine promises to survive. After `confirm`,
+  /// everything that can be read is as safe.
   case done(version: String)
   /// The object is in another state than the known one. The request changed nothing.
   case refused
@@ -28,7 +28,7 @@ public struct RemoteFailure: Error, Equatable, Sendable {
     case busy
     /// The engine does not let this user do it.
     case denied
-    /// The address, the credentials' configuration, or the engine itself cannot be used so.
+    /// The URL, the credentials or the engine is not set up correctly.
     case configuration
     /// The object is too large for the engine.
     case large
@@ -63,7 +63,7 @@ public enum RemoteRequest: Equatable, Sendable {
 }
 
 extension RemoteRequest {
-  public var message: RemoteMessage {
+  package var message: RemoteMessage {
     switch self {
     case .read(let known, let queueing): RemoteMessage(["read", known ?? "-", queueing ? "queue" : "now"])
     case .publish(let over, let id, let isWhole, let pieces):
@@ -75,7 +75,7 @@ extension RemoteRequest {
   }
 
   /// Returns `nil` if the message is no request.
-  public init?(_ message: RemoteMessage) {
+  package init?(_ message: RemoteMessage) {
     func version(_ word: String) -> String? { word == "-" ? nil : word }
     let (words, pieces) = (message.words, message.pieces)
     switch (words[0], words.count) {
@@ -92,7 +92,7 @@ extension RemoteRequest {
 
 extension RemoteAnswer {
   /// The message for the answer. `time` is the engine's time in microseconds since 1970.
-  public func message(time: Int) -> RemoteMessage {
+  package func message(time: Int) -> RemoteMessage {
     func text(_ words: [String], _ lines: [String?]) -> RemoteMessage {
       RemoteMessage(words, [.init(Array(lines.compactMap(\.self).joined(separator: "\n").utf8.prefix(4096)))])
     }
@@ -111,7 +111,7 @@ extension RemoteAnswer {
   }
 
   /// The answer in a message, and the engine's time. Returns `nil` if the message is no answer.
-  public static func parse(_ message: RemoteMessage) -> (answer: RemoteAnswer, time: Int)? {
+  package static func parse(_ message: RemoteMessage) -> (answer: RemoteAnswer, time: Int)? {
     let (words, pieces) = (message.words, message.pieces)
     guard words.count > 1, let time = Int(words[1]), time >= 0, words.dropFirst(2).allSatisfy({ $0.utf8.count <= 200 })
     else { return nil }

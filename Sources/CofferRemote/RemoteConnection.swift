@@ -1,11 +1,11 @@
 internal import Glibc
 
 /// One end of the socket or the pipes between a program and a helper. Not thread-safe.
-public struct RemoteConnection: ~Copyable {
+package struct RemoteConnection: ~Copyable {
   private let input, output: Int32
   private var received: [UInt8] = []
 
-  public enum Failure: Error {
+  package enum Failure: Error {
     /// The other end is closed.
     case ended
     case timedOut
@@ -14,10 +14,10 @@ public struct RemoteConnection: ~Copyable {
   }
 
   /// The caller keeps the descriptors open. They may be one and the same.
-  public init(input: Int32, output: Int32) { (self.input, self.output) = (input, output) }
+  package init(input: Int32, output: Int32) { (self.input, self.output) = (input, output) }
 
   /// Sends a message. Without a deadline, waits as long as the other end does.
-  public func send(_ message: RemoteMessage, until deadline: ContinuousClock.Instant? = nil) throws(Failure) {
+  package func send(_ message: RemoteMessage, until deadline: ContinuousClock.Instant? = nil) throws(Failure) {
     let bytes = message.serialized
     var sent = 0
     while sent < bytes.count {
@@ -39,7 +39,7 @@ public struct RemoteConnection: ~Copyable {
   }
 
   /// Receives a message, or returns `nil` if the other end is closed before one begins.
-  public mutating func receive(until deadline: ContinuousClock.Instant? = nil) throws(Failure) -> RemoteMessage? {
+  package mutating func receive(until deadline: ContinuousClock.Instant? = nil) throws(Failure) -> RemoteMessage? {
     var searched = 0
     while !received[searched...].contains(UInt8(ascii: "\n")) {
       searched = received.count

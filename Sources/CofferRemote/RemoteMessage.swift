@@ -9,15 +9,15 @@ public struct RemoteMessage: Equatable, Sendable {
     public init(offset: Int = 0, _ bytes: [UInt8]) { (self.offset, self.bytes) = (offset, bytes) }
   }
 
-  public var words: [String]
-  public var pieces: [Piece]
+  package var words: [String]
+  package var pieces: [Piece]
 
   /// The longest line, with its line feed: 1 KiB.
-  public static let maximumLine = 1024
+  package static let maximumLine = 1024
   /// The most bytes of all pieces of a message together: 8 MiB, which is also the largest object.
   public static let maximumBytes = 8 << 20
 
-  public init(_ words: [String], _ pieces: [Piece] = []) { (self.words, self.pieces) = (words, pieces) }
+  package init(_ words: [String], _ pieces: [Piece] = []) { (self.words, self.pieces) = (words, pieces) }
 
   /// Parses a line without its line feed. The pieces get their lengths and are filled with zeros until their bytes are
   /// read. Returns `nil` if the line is malformed.
@@ -46,7 +46,7 @@ public struct RemoteMessage: Equatable, Sendable {
   }
 
   /// The bytes of the message.
-  public var serialized: [UInt8] {
+  package var serialized: [UInt8] {
     let line = words + pieces.map { "@\($0.offset):\($0.bytes.count)" }
     return pieces.reduce(into: Array((line.joined(separator: " ") + "\n").utf8)) { $0 += $1.bytes }
   }

@@ -316,7 +316,8 @@ class State:
                 found = [*mine, Event(0, added)]
                 again, stored_at = found[-1:], time
             elif standing:
-                last = max(standing, key=lambda one: (bool(one.put), one.time))
+                number_of = lambda one: max(one.sequence, both[id(one)].sequence if one in both else 0)
+                last = max(standing, key=lambda one: (bool(one.put), one.time, number_of(one)))
                 at = 0 if last in mine else 1
                 side, given = (mine, others)[at], news[1 - at]
                 kept = [one for one in side if one != last and (one in both or one in news[at])]

@@ -37,7 +37,7 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
   private func sendLocked(_ request: RemoteRequest, isFirst: Bool) throws(SecretError) -> Answer {
     if process == nil { process = try Process(program(), url) }
     guard var running = process.take() else { fatalError("a helper was just started") }
-    // It has ended, or says something that nobody asked for.
+    // It has ended, or has sent an answer without a request.
     if isFirst, running.hasInput { return try sendLocked(request, isFirst: false) }
     let name = "The program coffer-remote-\(url.helper)"
     let failure: String
@@ -47,7 +47,7 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
       if case .failed(let failure) = answer.answer { throw error(failure) }
       return answer
     case .failure(.ended):
-      // It may have been killed. What changes nothing is asked again, once.
+      // It may have been killed. A read is sent again once: it changes nothing.
       if isFirst, case .read = request { return try sendLocked(request, isFirst: false) }
       failure = "\(name) ended before it answered."
     case .failure(.timedOut): failure = "\(name) did not answer in 15 seconds."
