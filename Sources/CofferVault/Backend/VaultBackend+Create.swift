@@ -63,7 +63,10 @@ extension VaultBackend {
         guard error.code == .vaultNotFound else { throw .outcomeUnknown(path: medium.path, error.reason) }
         isOwn = false
       }
-      if !isOwn { throw .io(FileSystemError(EEXIST), "make", path: medium.path) }
+      if !isOwn {
+        try medium.requireVacant()
+        throw .io(FileSystemError(EEXIST), "make", path: medium.path)
+      }
     case .unconfirmed(let error): throw .unconfirmed(error, path: medium.path)
     }
     guard options.knownVaultsDirectory != nil else { return false }

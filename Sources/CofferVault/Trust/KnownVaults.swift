@@ -312,6 +312,8 @@ struct KnownVaults {
     if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: file.form(of: record)) {
       return true
     }
+    // What may be recorded has to be confirmed by the engine.
+    if options.isOffline { return false }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
       // the disk may be recorded.

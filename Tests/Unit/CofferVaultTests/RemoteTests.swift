@@ -320,6 +320,24 @@ import Testing
     #expect(try open(withCopies()).get("a") == [2] && open(offline).get("a") == [2])
   }
 
+  /// Also not before a state is recorded that no record has yet.
+  @Test func theEngineIsNotAskedOffline() throws {
+    try create()
+    let vault = try open(withCopies())
+    try vault.set("a", [1])
+    var offline = try withCopies { $0.isOffline = true }
+    offline.knownVaultsDirectory = directory.file("elsewhere")
+    try FileManager.default.createDirectory(
+      atPath: directory.file("elsewhere"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    offline.pins = [try vault.pin()]
+    try fail("confirm")
+    let reader = open(offline)
+    #expect(try reader.get("a") == [1])
+    #expect(try reader.lastNotices()?.contains(.unrecorded) == false)
+    #expect(try String(contentsOfFile: object + ".faults", encoding: .utf8) == "confirm")
+    #expect(code { _ = try reader.engine() } == .unavailable)
+  }
+
   @Test func aStateOfAllowedAgeIsUsedWithoutAQuestion() throws {
     try create()
     let aged = try withCopies { $0.maximumAge = .seconds(3600) }

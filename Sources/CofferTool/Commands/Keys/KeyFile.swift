@@ -36,20 +36,20 @@ struct KeyFile {
   /// The error to report after a failed change. The change was to let the key in this new file open `vault`.
   ///
   /// `vault` must have no other credential. Removes the file. Keeps it if it opens the vault, which is so if only the
-  /// last barrier of the change failed, or if this cannot be determined.
+  /// last barrier of the change failed, or if this cannot be determined. A change in doubt may still be made later.
   func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
-    do throws(SecretError) {
-      if try vault.opens() {
-        return SecretError(
-          error.code,
-          "\(error.reason) The key file \(path) is kept, because it opens the vault \(vault.path).",
-          advice: "Check the disk, and then the vault with secret verify.")
-      }
-    } catch {
+    let opens: Bool?
+    do throws(SecretError) { opens = error.code == .outcomeUnknown ? nil : try vault.opens() } catch { opens = nil }
+    switch opens {
+    case true?:
       return SecretError(
-        error.code,
-        "\(error.reason) The key file \(path) is kept, because the vault \(vault.path) may need it.",
-        advice: "If it does not open the vault, remove it.")
+        error.code, "\(error.reason) The key file \(path) is kept, because it opens the vault \(vault.path).",
+        advice: "Check the disk, and then the vault with secret verify.")
+    case nil:
+      return SecretError(
+        error.code, "\(error.reason) The key file \(path) is kept, because the vault \(vault.path) may need it.",
+        advice: "Try it later with secret verify. If it does not open the vault, remove it.")
+    case false?: break
     }
     if unlink(path) == 0 || errno == ENOENT { return error }
     return SecretError(
@@ -62,7 +62,7 @@ extension VaultBackend {
   /// Whether there is a vault that its credentials open. Throws if this cannot be determined.
   func opens() throws(SecretError) -> Bool {
     var status = stat()
-    if lstat(path, &status) != 0, [ENOENT, ENOTDIR, EACCES].contains(errno) { return false }
+    if !RemoteURL.isURL(path), lstat(path, &status) != 0, [ENOENT, ENOTDIR, EACCES].contains(errno) { return false }
     do throws(SecretError) {
       try unlock()
       return true

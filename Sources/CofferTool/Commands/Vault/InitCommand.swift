@@ -165,6 +165,9 @@ struct InitCommand: ParsableCommand {
 
   /// The error to report if the vault was not created, or if it was created but may not be on the disk yet.
   private static func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
+    if error.code == .outcomeUnknown {
+      return SecretError(error.code, error.reason, advice: "Try secret verify before you repeat it.")
+    }
     do throws(SecretError) { if try !vault.opens() { return error } } catch { return error }
     return SecretError(
       error.code,

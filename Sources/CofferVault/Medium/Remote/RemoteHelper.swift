@@ -55,7 +55,7 @@ final class RemoteHelper: @unchecked Sendable {  // `process` is used only under
     }
     // `running` is killed: what it would still answer belongs to no request.
     let unreachable = RemoteFailure(
-      .unreachable, failure, advice: "To examine it: secret remote check URL")
+      .unreachable, failure, advice: "To try it: secret remote check \(url.description.quotedForShell).")
     if case .publish = request { return (.unknown(unreachable), 0) }
     throw error(unreachable)
   }

@@ -88,7 +88,7 @@ package final class RemoteMedium: VaultMedium {
       defer { lost = min(lost, 1) }
       return lost > 1
     }
-    let (answer, time) = try helper.get().send(.read(known: known?.version, queueing: isQueueing))
+    let (answer, time) = try send(.read(known: known?.version, queueing: isQueueing))
     if time > 0 { clock.withLock { $0 = (time, environment.uptime()) } }
     answered.withLock { $0 = (environment.uptime(), true) }
     let file: RemoteFile?
@@ -118,7 +118,7 @@ package final class RemoteMedium: VaultMedium {
     // The first answer may include the start of the helper and a new connection.
     _ = try readNewest()
     let start = environment.uptime()
-    let (answer, time) = try helper.get().send(.describe)
+    let (answer, time) = try send(.describe)
     guard case .text(let text) = answer else { throw nonsense }
     let ahead = time > 0 ? time / 1000 - Int(Timestamp.milliseconds(environment.now())) : 0
     return (text, environment.uptime() - start, .milliseconds(ahead))
@@ -149,7 +149,15 @@ package final class RemoteMedium: VaultMedium {
 
   /// Waits until what was read cannot be lost any more.
   fileprivate func confirm() throws(SecretError) {
-    guard case .done = try helper.get().send(.confirm).answer else { throw nonsense }
+    guard case .done = try send(.confirm).answer else { throw nonsense }
+  }
+
+  /// Asks the engine, unless it is not to be asked at all.
+  private func send(_ request: RemoteRequest) throws(SecretError) -> RemoteHelper.Answer {
+    if !options.isOffline { return try helper.get().send(request) }
+    throw SecretError(
+      .unavailable, "The vault at \(path) cannot be changed or examined without its engine.",
+      advice: "Nothing was changed.")
   }
 
   // MARK: Changes
@@ -165,15 +173,11 @@ package final class RemoteMedium: VaultMedium {
     let request = RemoteRequest.publish(
       over: former?.version, id: environment.randomness.bytes16().hex, isWhole: pieces == nil,
       pieces ?? [.init(new)])
-    let (start, helper) = (environment.uptime(), try helper.get())
-    if options.isOffline {
-      throw SecretError(
-        .unavailable, "The vault at \(path) cannot be changed without its engine.", advice: "Nothing was changed.")
-    }
+    let start = environment.uptime()
     var (unknown, pause): (String?, _) = (nil, Duration.milliseconds(100))
     while true {
       do throws(SecretError) {
-        switch try helper.send(request).answer {
+        switch try send(request).answer {
         case .done(let version):
           let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
           newest.withLock { if $0 === former || former == nil { $0 = file } }
