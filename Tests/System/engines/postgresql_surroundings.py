@@ -303,6 +303,26 @@ def locks_and_limits(user, server):
     check_truth("and is what was said", result, "unlocked", "unsafe", user("get", "token")[1])
 
 
+def recipe(tool, directory, server):
+    """The roles and policies of the recipe, as they stand there: a role sees its own vault."""
+    page = pathlib.Path(__file__).resolve().parents[3] / "Documentation/Recipes/fleet.md"
+    policies = re.search(r"```sql\n(.*?)```", page.read_text(), re.S).group(1)
+    helper = [f"{os.path.dirname(tool)}/coffer-remote-postgresql", "--tables"]
+    tables = subprocess.run(helper, capture_output=True, text=True, check=True).stdout
+    server.sql("CREATE DATABASE recipe")
+    database = server.conninfo.replace("dbname=postgres", "dbname=recipe")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", tables + policies)
+    for role in ("ci", "web"):
+        server.sql(f"CREATE ROLE vault_{role}",
+                   f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}' IN ROLE coffer_write, vault_{role}")
+    environment = {**server.environment, "PGUSER": "ci"}
+    user = User(tool, directory, "recipe", server.url("ci").replace("/postgres/", "/recipe/"), environment)
+    user.succeeds("recipe: remote check", "remote", "check", user.url)
+    user.succeeds("recipe: set", "set", "token", given="of ci")
+    user.succeeds("recipe: get", "get", "token", output="of ci")
+    user.fails("recipe: another role sees no vault", (66, 65), "get", "token", PGUSER="web")
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__.split("\n\n")[1], file=sys.stderr)
@@ -327,6 +347,7 @@ def main():
             hosts_and_services(directory, user, server, standby)
             standby.stop()
             roles(user, server)
+            recipe(tool, directory, server)
             pooler(tool, directory, server)
             tls(tool, directory, server)
             locks_and_limits(user, server)
