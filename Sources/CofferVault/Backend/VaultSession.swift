@@ -78,7 +78,7 @@ final class VaultSession {
         // No lock keeps others from changing a remote vault, and from recording that, after it was read or copied.
         guard let medium = medium as? RemoteMedium, Self.suspicious.contains(error.code) else { throw error }
         medium.expire()
-        guard try medium.open() !== file.storage else { throw error }
+        guard try medium.open().identity != file.storage.identity else { throw error }
         return nil
       }
       observe(opened)

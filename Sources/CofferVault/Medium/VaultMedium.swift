@@ -47,6 +47,8 @@ package protocol MediumFile: AnyObject, Sendable {
   /// Whether the file is on another machine. Then nobody vouches for it at its first use, and a change of a state that
   /// is not the newest is refused instead of kept out by a lock.
   var isRemote: Bool { get }
+  /// The same for two objects that are one file in one state.
+  var identity: ObjectIdentifier { get }
   /// Keeps a copy of the file, which was just accepted, if that is remote.
   func keepCopy()
 
@@ -92,6 +94,7 @@ package enum DraftPurpose: Sendable {
 
 extension MediumFile {
   package var isRemote: Bool { false }
+  package var identity: ObjectIdentifier { ObjectIdentifier(self) }
   package func keepCopy() {}
 }
 

@@ -71,7 +71,7 @@ final class SharedSnapshot: Sendable {
   /// ``VaultSnapshot/refreshed()`` throws, and `.denied`.
   func refreshed(checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot? {
     while let snapshot = current {
-      let isChecked = snapshot.file.storage === checked?.storage
+      let isChecked = snapshot.file.storage.identity == checked?.storage.identity
       let storage = isChecked ? snapshot.file.storage : try snapshot.file.storage.current()
       guard let storage else { return nil }
       if let (newer, changed) = try snapshot.refreshed(in: storage) {

@@ -84,7 +84,8 @@ import Testing
     let steps = ProcessInfo.processInfo.environment["COFFER_ENGINE_STEPS"].flatMap { Int($0) } ?? 150
     for step in 0..<steps {
       let name = try identifier("\(Int.random(in: 0..<8, using: &random))")
-      let value = SecretBytes([UInt8](repeating: UInt8(step), count: Int.random(in: 0..<3000, using: &random)))
+      let value = SecretBytes(
+        [UInt8](repeating: UInt8(truncatingIfNeeded: step), count: Int.random(in: 0..<3000, using: &random)))
       let writer = remotes[Int.random(in: 0..<2, using: &random)]
       let kind = Int.random(in: 0..<10, using: &random)
       for vault in [local, writer] {
@@ -455,6 +456,22 @@ import Testing
   }
 
   // MARK: The helper
+
+  @Test func aVaultThatIsReleasedEndsItsHelper() throws {
+    try create()
+    weak var released: RemoteMedium?
+    func use() throws {
+      let (medium, environment) = environment.place(url, options)
+      released = medium as? RemoteMedium
+      let vault = VaultBackend(medium, credentials: [.key], options: options, environment: environment)
+      try vault.set("a", [1])
+      try vault.rekey()
+      try vault.tryLease(identifier("a"))?.release()
+      #expect(try vault.get("a") == [1] && released != nil)
+    }
+    try use()
+    #expect(released == nil)
+  }
 
   @Test func aHelperThatOthersCanChangeIsNotStarted() throws {
     try create()

@@ -14,7 +14,7 @@ package final class RemoteMedium: VaultMedium {
   private let environment: VaultEnvironment
   /// The helper, or what is wrong with the URL.
   private let helper: Result<RemoteHelper, SecretError>
-  private let newest = Mutex<RemoteFile?>(nil)
+  private let newest = Mutex<RemoteState?>(nil)
   /// How often in a row a change was refused. After two times, the next read waits for its turn.
   private let lostRaces = Mutex(0)
 
@@ -43,7 +43,7 @@ package final class RemoteMedium: VaultMedium {
   // MARK: Reading
 
   package func open() throws(SecretError) -> any MediumFile {
-    if let file = try readNewest() { return file }
+    if let state = try readNewest() { return RemoteFile(self, state) }
     if let copy, copy.load() != nil {
       throw SecretError(
         .unexpectedVault, "The vault at \(path) is gone: this machine has seen it there.",
@@ -54,14 +54,14 @@ package final class RemoteMedium: VaultMedium {
   }
 
   /// The state that this process or this machine has seen last.
-  private func known() -> RemoteFile? {
-    if let file = newest.withLock({ $0 }) { return file }
+  private func known() -> RemoteState? {
+    if let state = newest.withLock({ $0 }) { return state }
     guard let copy = copy?.load(), copy.version != nil || options.isOffline else { return nil }
-    let file = RemoteFile(self, copy.bytes, copy.version ?? "-")
-    newest.withLock { $0 = $0 ?? file }
-    kept.withLock { $0 = file.version }
+    let state = RemoteState(copy.bytes, copy.version ?? "-")
+    newest.withLock { $0 = $0 ?? state }
+    kept.withLock { $0 = state.version }
     answered.withLock { $0 = copy.age >= .zero ? (environment.uptime() - copy.age, false) : nil }
-    return file
+    return state
   }
 
   /// Whether a state that was the newest some time ago may be used without asking. Not after a refusal, which shows
@@ -76,7 +76,7 @@ package final class RemoteMedium: VaultMedium {
   func expire() { answered.withLock { $0 = nil } }
 
   /// Asks the engine for what is newer than the known state. Returns the newest, or `nil` if nothing is there.
-  fileprivate func readNewest() throws(SecretError) -> RemoteFile? {
+  fileprivate func readNewest() throws(SecretError) -> RemoteState? {
     let known = known()
     if options.isOffline {
       if let known { return known }
@@ -91,24 +91,24 @@ package final class RemoteMedium: VaultMedium {
     let (answer, time) = try send(.read(known: known?.version, queueing: isQueueing))
     if time > 0 { clock.withLock { $0 = (time, environment.uptime()) } }
     answered.withLock { $0 = (environment.uptime(), true) }
-    let file: RemoteFile?
+    let state: RemoteState?
     switch answer {
     case .same where known != nil:
       if options.maximumAge > .zero { copy?.touch() }
       return known
-    case .absent: file = nil
-    case .whole(let version, let bytes): file = RemoteFile(self, bytes, version)
+    case .absent: state = nil
+    case .whole(let version, let bytes): state = RemoteState(bytes, version)
     case .changed(let version, let pieces):
       guard let known, let bytes = known.bytes.written(pieces), bytes.count <= RemoteMessage.maximumBytes
       else { throw nonsense }
-      file = RemoteFile(self, bytes, version, after: known)
+      state = RemoteState(bytes, version, after: known)
     default: throw nonsense
     }
     return newest.withLock { newest in
       // Another thread may have asked later and been faster.
       guard newest === known else { return newest }
-      newest = file
-      return file
+      newest = state
+      return state
     }
   }
 
@@ -138,12 +138,12 @@ package final class RemoteMedium: VaultMedium {
 
   /// Keeps a state that was accepted. One that is refused does not take the place of a copy that may be all that is
   /// left.
-  fileprivate func keep(_ file: RemoteFile) {
+  fileprivate func keep(_ state: RemoteState) {
     kept.withLock { kept in
-      guard kept != file.version else { return }
-      kept = file.version
+      guard kept != state.version else { return }
+      kept = state.version
       let age = answered.withLock { $0.map { environment.uptime() - $0.time } }
-      copy?.keep(file.bytes, file.version, age: age ?? .zero)
+      copy?.keep(state.bytes, state.version, age: age ?? .zero)
     }
   }
 
@@ -168,8 +168,8 @@ package final class RemoteMedium: VaultMedium {
   /// The identical request is sent again while the outcome is unknown: it is applied at most once, because it changes
   /// the version. Throws `.outcomeUnknown` if that takes too long, and `.tooLarge`.
   fileprivate func publish(
-    _ new: [UInt8], _ pieces: [RemoteMessage.Piece]? = nil, over former: RemoteFile?
-  ) throws(SecretError) -> (Publication, RemoteFile?) {
+    _ new: [UInt8], _ pieces: [RemoteMessage.Piece]? = nil, over former: RemoteState?
+  ) throws(SecretError) -> (Publication, RemoteState?) {
     let request = RemoteRequest.publish(
       over: former?.version, id: environment.randomness.bytes16().hex, isWhole: pieces == nil,
       pieces ?? [.init(new)])
@@ -179,12 +179,12 @@ package final class RemoteMedium: VaultMedium {
       do throws(SecretError) {
         switch try send(request).answer {
         case .done(let version):
-          let file = RemoteFile(self, new, version, after: pieces == nil ? nil : former)
-          newest.withLock { if $0 === former || former == nil { $0 = file } }
+          let state = RemoteState(new, version, after: pieces == nil ? nil : former)
+          newest.withLock { if $0 === former || former == nil { $0 = state } }
           lostRaces.withLock { $0 = 0 }
           // Of a whole file, the state is recorded before anybody reads it again.
-          if pieces == nil { keep(file) }
-          return (.done, file)
+          if pieces == nil { keep(state) }
+          return (.done, state)
         case .refused:
           lostRaces.withLock { $0 += 1 }
           return (.refused, nil)
@@ -234,19 +234,28 @@ package final class RemoteMedium: VaultMedium {
   }
 }
 
-/// A vault file on an engine, in one state. Thread-safe.
-private final class RemoteFile: MediumFile {
-  private let medium: RemoteMedium
+/// One state of the object on an engine. It does not hold its medium, which holds the newest state.
+private final class RemoteState: Sendable {
   let bytes: [UInt8]
   let version: String
   /// The same for all states of one file, between which there were only additions.
-  private let base: Base
-  private final class Base: Sendable {}
+  let base: Base
+  final class Base: Sendable {}
 
-  init(_ medium: RemoteMedium, _ bytes: [UInt8], _ version: String, after former: RemoteFile? = nil) {
-    (self.medium, self.bytes, self.version, base) = (medium, bytes, version, former?.base ?? Base())
+  init(_ bytes: [UInt8], _ version: String, after former: RemoteState? = nil) {
+    (self.bytes, self.version, base) = (bytes, version, former?.base ?? Base())
   }
+}
 
+/// A vault file on an engine, in one state. Thread-safe.
+private final class RemoteFile: MediumFile {
+  private let medium: RemoteMedium
+  private let state: RemoteState
+  private var bytes: [UInt8] { state.bytes }
+
+  init(_ medium: RemoteMedium, _ state: RemoteState) { (self.medium, self.state) = (medium, state) }
+
+  var identity: ObjectIdentifier { ObjectIdentifier(state) }
   var path: String { medium.path }
   var names: [String] { [medium.path] }
 
@@ -258,10 +267,10 @@ private final class RemoteFile: MediumFile {
   func beginning(_ count: Int) throws(SecretError) -> [UInt8] { Array(bytes.prefix(count)) }
   func size() throws(SecretError) -> Int { bytes.count }
 
-  func keepCopy() { medium.keep(self) }
+  func keepCopy() { medium.keep(state) }
 
   func current() throws(SecretError) -> (any MediumFile)? {
-    try medium.readNewest().flatMap { $0.base === base ? $0 : nil }
+    try medium.readNewest().flatMap { $0.base === state.base ? RemoteFile(medium, $0) : nil }
   }
 
   // The engine says who may read and change its objects, at each request.
@@ -283,7 +292,7 @@ private final class RemoteFile: MediumFile {
     guard purpose == .replacement else {
       throw SecretError(.unsupported, "Changes of the vault at \(path) stay in memory.")
     }
-    return RemoteDraft(medium, replacing: self)
+    return RemoteDraft(medium, replacing: state)
   }
 
   /// Publishes the bytes and the first commit slot. The other one stays, as if the writer of a file had been
@@ -296,18 +305,18 @@ private final class RemoteFile: MediumFile {
     guard let new = Array(bytes.prefix(appendix.offset)).written(pieces) else { throw medium.nonsense }
     try medium.requireRoom(for: new.count)
     // Bytes after the last commit are there if an unfinished file was put into the engine by hand.
-    let (publication, file) = try medium.publish(new, bytes.count == appendix.offset ? pieces : nil, over: self)
-    return (publication, file ?? self)
+    let (publication, later) = try medium.publish(new, bytes.count == appendix.offset ? pieces : nil, over: state)
+    return (publication, later.map { RemoteFile(medium, $0) } ?? self)
   }
 }
 
 /// A whole file for an engine.
 private final class RemoteDraft: MediumDraft {
   private let medium: RemoteMedium
-  private let former: RemoteFile?
+  private let former: RemoteState?
   private var bytes: [UInt8] = []
 
-  init(_ medium: RemoteMedium, replacing former: RemoteFile?) { (self.medium, self.former) = (medium, former) }
+  init(_ medium: RemoteMedium, replacing former: RemoteState?) { (self.medium, self.former) = (medium, former) }
 
   func write(_ new: [UInt8], at offset: Int) throws(SecretError) {
     try medium.requireRoom(for: offset + new.count)
