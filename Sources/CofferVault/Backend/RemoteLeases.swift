@@ -39,7 +39,7 @@ final class RemoteLeases: Sendable {
 
   /// Takes the lease of a secret, or returns `nil` if another process has it. Throws an error of the vault.
   func take(_ secret: SecretIdentifier, of vault: VaultBackend) throws(SecretError) -> SecretLease? {
-    // A thread of this process has not given its lease back, which may have ended.
+    // A thread of this process has not given its lease back yet. The lease may have ended.
     if held.withLock({ $0[secret] != nil }) { return nil }
     let record = try vault.read { vault in SecretIdentifier(leaseOf: vault.lookupID(secret).hex) }
     let holder = vault.environment.randomness.bytes16()

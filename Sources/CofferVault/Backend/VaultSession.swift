@@ -131,7 +131,9 @@ final class VaultSession {
     let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking), isLocked: isLocked)
     keys = (file.header.vaultID, opened.keys)
     do throws(SecretError) { try knownVaults.admitAndPublish(opened) } catch {
-      guard chain.options.isOffline, [.rolledBack, .unexpectedKey].contains(error.code) else { throw error }
+      guard chain.options.isOffline, file.storage.isRemote, [.rolledBack, .unexpectedKey].contains(error.code) else {
+        throw error
+      }
       throw SecretError(
         error.code, "This machine's copy of the vault at \(medium.path) is older than what it has seen of the vault.",
         advice: "Read the vault once with its engine.")

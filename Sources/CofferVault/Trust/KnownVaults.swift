@@ -313,7 +313,7 @@ struct KnownVaults {
       return true
     }
     // What may be recorded has to be confirmed by the engine.
-    if options.isOffline { return false }
+    if options.isOffline && opened.file.storage.isRemote { return false }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
       // the disk may be recorded.

@@ -339,6 +339,21 @@ import Testing
     #expect(code { _ = try reader.engine() } == .unavailable)
   }
 
+  @Test func aFileIsCheckedAndRecordedOffline() throws {
+    let file = try TestVault()
+    let vault = file.open()
+    try vault.set("a", [1])
+    let older = try file.bytes
+    try vault.set("a", [2])
+    var offline = options
+    offline.isOffline = true
+    func reader() -> VaultBackend { VaultBackend(path: file.path, credentials: [.key], options: offline) }
+    #expect(try reader().get("a") == [2])
+    try Data(older).write(to: URL(filePath: file.path))
+    let error = #expect(throws: SecretError.self) { try reader().get("a") }
+    #expect(error?.code == .rolledBack && error?.remedy != nil)
+  }
+
   @Test func aStateOfAllowedAgeIsUsedWithoutAQuestion() throws {
     try create()
     let aged = try withCopies { $0.maximumAge = .seconds(3600) }
