@@ -38,16 +38,19 @@ package struct BaseIndex: Sendable {
   package struct Settings: Sendable {
     /// The 32 bytes of the key under which names are hashed to lookup ids.
     package let lookupKey: [UInt8]
-    package var history: HistoryLimit
+    package var history: HistorySetting
     /// The sealed keys by which former master keys are recognised, or `nil` if the vault has had only one.
     package var lineage: [UInt8]?
     /// The key slots that were removed, the latest last.
     package fileprivate(set) var formerSlots: [FormerKeySlot] = []
+    /// The changes that merges took without the others of their branch: the first sequence of each, and the tag of the
+    /// lowest state that had it.
+    package var taken: [Checkpoint] = []
     /// Fields that this version does not know.
     fileprivate var others: [TaggedField] = []
 
     package init(lookupKey: [UInt8], history: HistoryLimit) {
-      (self.lookupKey, self.history) = (lookupKey, history)
+      (self.lookupKey, self.history) = (lookupKey, HistorySetting(history, sequence: 1))
     }
   }
 
@@ -55,6 +58,7 @@ package struct BaseIndex: Sendable {
     static let history: UInt16 = 1
     static let lineage: UInt16 = 2
     static let formerSlots: UInt16 = 3
+    static let taken: UInt16 = 4
   }
 
   /// The sequence of the rewrite that wrote the base.
@@ -139,15 +143,17 @@ package struct BaseIndex: Sendable {
     _ reader: inout ByteReader, lookupKey: [UInt8], sequence: Int
   ) throws(SecretError) -> Settings {
     var settings = Settings(lookupKey: lookupKey, history: .none)
-    settings.others = try reader.taggedFields(FieldType.history...FieldType.formerSlots) {
+    settings.others = try reader.taggedFields(FieldType.history...FieldType.taken) {
       type, field throws(SecretError) in
       switch type {
       case FieldType.history:
         let (versions, days) = (Int(try field.u16()), Int(try field.u16()))
-        guard let history = HistoryLimit(versions: versions, days: days) else {
+        let number = try field.number()
+        guard let limit = HistoryLimit(versions: versions, days: days), (1...sequence).contains(number) else {
           throw field.failure("has a history limit out of bounds")
         }
-        settings.history = history
+        let origin = field.isAtEnd ? nil : Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+        settings.history = HistorySetting(limit, sequence: number, origin: origin)
       case FieldType.lineage:
         let lineage = Array(field.bytes[try field.rest()])
         let keys = lineage.count - Layout.sealOverhead
@@ -155,6 +161,17 @@ package struct BaseIndex: Sendable {
           throw field.failure("has a lineage of a wrong length")
         }
         settings.lineage = lineage
+      case FieldType.taken:
+        repeat {
+          let change = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+          guard settings.taken.last.map({ $0 < change }) ?? true else {
+            throw field.failure("has changes that were taken out of order")
+          }
+          settings.taken.append(change)
+        } while !field.isAtEnd
+        guard settings.taken.count <= Layout.maximumTakenChanges else {
+          throw field.failure("has too many changes that were taken")
+        }
       default:
         repeat {
           let slot = try FormerKeySlot(parsing: &field)
@@ -173,11 +190,15 @@ package struct BaseIndex: Sendable {
 
   package var bytes: [UInt8] {
     var fields = [
-      TaggedField(FieldType.history, encode(UInt16(settings.history.versions), UInt16(settings.history.days)))
+      TaggedField(FieldType.history, settings.history.bytes)
     ]
     if let lineage = settings.lineage { fields.append(TaggedField(FieldType.lineage, lineage)) }
     if !settings.formerSlots.isEmpty {
       fields.append(TaggedField(FieldType.formerSlots, settings.formerSlots.flatMap(\.bytes)))
+    }
+    if !settings.taken.isEmpty {
+      let pairs = settings.taken.flatMap { encode($0.sequence, $0.tailTag) }
+      fields.append(TaggedField(FieldType.taken, pairs))
     }
     fields += settings.others.filter { !$0.isLeftOut }
     let prefix = encode(
@@ -193,6 +214,24 @@ package struct BaseIndex: Sendable {
         entry.first.id, entry.first.sequence, entry.offset, UInt32(entry.length), UInt32(entry.itemCount),
         entry.tag)
     }
+  }
+}
+
+/// The history limit of a vault, and the change that set it.
+package struct HistorySetting: Equatable, Sendable {
+  package let limit: HistoryLimit
+  /// The sequence of the root that had it first.
+  package let sequence: Int
+  /// As that of a record, if a merge has moved it.
+  package let origin: Checkpoint?
+
+  package init(_ limit: HistoryLimit, sequence: Int, origin: Checkpoint? = nil) {
+    (self.limit, self.sequence, self.origin) = (limit, sequence, origin)
+  }
+
+  var bytes: [UInt8] {
+    let bytes = encode(UInt16(limit.versions), UInt16(limit.days), sequence)
+    return origin.map { bytes + encode($0.sequence, $0.tailTag) } ?? bytes
   }
 }
 

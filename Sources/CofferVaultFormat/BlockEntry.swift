@@ -16,9 +16,9 @@ extension BlockEntry: HistoryRecord {
   package var isRemoval: Bool { record.kind == .remove }
   package var time: Int64 { record.time }
   package var keepsNothing: Bool { record.keepsNothing }
-  package func lost(to newest: BlockEntry) -> Bool {
-    newest.record.kind == .put && record.conflict == newest.record.sequence
-  }
+  package var keepsNoHistory: Bool { record.keepsNoHistory }
+  package func stands(beside newest: BlockEntry) -> Bool { record.stands(beside: newest.record) }
+  package func lost(to newest: BlockEntry) -> Bool { stands(beside: newest) && record.conflict != nil }
 }
 
 /// The order of the base: by lookup id, and the versions of one secret by sequence.

@@ -51,6 +51,7 @@ package enum Layout {
   /// The most bytes that the unknown fields of a record or of the root have together.
   package static let maximumUnknownFields = 65_536
   package static let maximumFormerKeySlots = 256
+  package static let maximumTakenChanges = 256
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64
 

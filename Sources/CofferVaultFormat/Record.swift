@@ -20,9 +20,13 @@ package struct Record: Sendable {
   package private(set) var valueTag: Bytes16
   /// If `true`, nothing that the secret had before this change is shown, restored or kept.
   package let keepsNothing: Bool
-  /// The sequence of the put that this one lost to in a merge.
+  /// Whether the next change keeps nothing as well, if it is told nothing.
+  package let keepsNoHistory: Bool
+  /// The sequence of the put that this one, with another value, lost to in a merge.
   package let conflict: Int?
-  /// A state that had the change before a merge gave it this sequence.
+  /// The sequence of the put that has the value of this one, which was stored on the other side of a merge.
+  package let twin: Int?
+  /// The sequence that the change had first, and the tag of the lowest state that had it, if a merge has moved it.
   package let origin: Checkpoint?
   private let unknownFields: [TaggedField]
   /// The bytes of the record in a frame or a block: those after the lookup id and the sequence, without padding.
@@ -30,6 +34,7 @@ package struct Record: Sendable {
 
   private let created: Int64
   private let expires: Int64?
+  private let since: Int64?
   // The offset of the list of fields in `bytes`, and ranges there.
   private let fieldsOffset: Int
   private let service: Range<Int>
@@ -37,16 +42,21 @@ package struct Record: Sendable {
   private let label: Range<Int>?
   private let attributes: [(name: Range<Int>, value: Range<Int>)]
 
-  /// The types of the fields of a put. A remove has only the last two.
+  /// The types of the fields of a put. A remove has only the last three.
   private enum FieldType {
     static let label: UInt16 = 1
     static let expiry: UInt16 = 2
     static let attributes: UInt16 = 3
-    static let conflict: UInt16 = 4
-    static let keepsNothing: UInt16 = 5
-    static let origin: UInt16 = 6
+    static let since: UInt16 = 4
+    static let conflict: UInt16 = 5
+    static let twin: UInt16 = 6
+    static let keepsNothing: UInt16 = 7
+    static let keptNothing: UInt16 = 8
+    static let origin: UInt16 = 9
 
     static func known(_ kind: Kind) -> ClosedRange<UInt16> { (kind == .put ? label : keepsNothing)...origin }
+    /// Those that merges write.
+    static let ofMerges = conflict...origin
   }
 
   /// Parses a record whose kind is next in `reader`, and leaves `reader` at its end. Throws `.tampered`, and
@@ -65,8 +75,9 @@ package struct Record: Sendable {
     }
     let service = try reader.text(1...SecretIdentifier.maximumLength)
     let account = try reader.text(1...SecretIdentifier.maximumLength)
-    var (label, expires, conflict, keepsNothing): (Range<Int>?, Int64?, Int?, Bool) = (nil, nil, nil, false)
-    var origin: Checkpoint?
+    var (label, expires, since): (Range<Int>?, Int64?, Int64?)
+    var (conflict, twin, origin): (Int?, Int?, Checkpoint?)
+    var (keepsNothing, keptNothing) = (false, false)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
     fieldsOffset = reader.position - start
     unknownFields = try reader.taggedFields(FieldType.known(kind)) { type, field throws(SecretError) in
@@ -74,12 +85,16 @@ package struct Record: Sendable {
       case FieldType.label: label = try field.restOfText(SecretMetadata.maximumLabelLength)
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
+      case FieldType.since: since = try field.i64()
       case FieldType.conflict: conflict = try field.number()
+      case FieldType.twin: twin = try field.number()
       case FieldType.keepsNothing: keepsNothing = true
+      case FieldType.keptNothing: keptNothing = true
       default: origin = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
       }
     }
-    (self.conflict, self.keepsNothing, self.origin) = (conflict, keepsNothing, origin)
+    (self.keepsNothing, keepsNoHistory) = (keepsNothing, keepsNothing || keptNothing)
+    (self.conflict, self.twin, self.origin, self.since) = (conflict, twin, origin, since)
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start
     }
@@ -171,31 +186,29 @@ package struct Record: Sendable {
     return try with(fields().filter { !$0.isLeftOut })
   }
 
-  /// Returns the record of the same change as a merge writes it. `conflict` is the sequence of the put that it lost to.
-  /// `time` takes the place of its own, if it is given.
+  /// Returns the record of the same change as a merge writes it: see ``conflict`` and ``twin``. If it `hasKeptNothing`,
+  /// what its field *keeps nothing* was to drop is dropped. `time` takes the place of its own, if it is given.
   package func merged(
-    _ sequence: Int, conflict: Int?, keepsNothing: Bool, origin: Checkpoint?, time: Int64?
+    _ sequence: Int, conflict: Int?, twin: Int?, hasKeptNothing: Bool, origin: Checkpoint?, time: Int64? = nil
   ) throws(SecretError) -> Record {
-    var fields = try fieldsOfChange()
+    var fields = try fields().filter { !FieldType.ofMerges.contains($0.type) && !$0.isLeftOut }
     if let conflict { fields.append(TaggedField(FieldType.conflict, encode(conflict))) }
-    if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
+    if let twin { fields.append(TaggedField(FieldType.twin, encode(twin))) }
+    if keepsNoHistory {
+      let isKept = hasKeptNothing || !keepsNothing
+      fields.append(TaggedField(isKept ? FieldType.keptNothing : FieldType.keepsNothing, []))
+    }
     if let origin { fields.append(TaggedField(FieldType.origin, encode(origin.sequence, origin.tailTag))) }
     return try with(fields.sorted { $0.type < $1.type }, sequence: sequence, time: time)
   }
 
-  /// The bytes that are equal in all records of one change. The value is not among them.
-  package func change() throws(SecretError) -> [UInt8] {
-    let head = kind == .put ? bytes[..<Self.tagOffset] + bytes[Self.tagEnd..<fieldsOffset] : bytes[..<fieldsOffset]
-    return encode(Array(head), sized(try fieldsOfChange()))
+  /// Whether this value was present on one side of a merge, and `newest`, which is the newest record, on the other.
+  package func stands(beside newest: Record) -> Bool {
+    newest.kind == .put && (conflict == newest.sequence || twin == newest.sequence)
   }
 
   /// Whether both are the same record.
   package func hasBytes(of other: Record) -> Bool { sequence == other.sequence && bytes == other.bytes }
-
-  /// The fields that belong to the change, whatever a merge has made of it.
-  private func fieldsOfChange() throws(SecretError) -> [TaggedField] {
-    try fields().filter { !(FieldType.conflict...FieldType.origin).contains($0.type) && !$0.isLeftOut }
-  }
 
   private func fields() throws(SecretError) -> [TaggedField] {
     var fields = unknownFields

@@ -15,7 +15,6 @@ Exit status: 0 every history is as the model says (with --omit: one is not), 1 o
 import argparse
 import copy
 import functools
-import itertools
 import os
 import random
 import sys
@@ -243,25 +242,36 @@ class State:
     events: tuple = ()  # of (account, events)
     former_keys: int = 0
     has_recipient: bool = False
-    passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and a mark of its own
-    known: frozenset = frozenset()  # of all changes that this state comes from; no two have one time
     limit: tuple = tuple(HISTORY.items())
-    slots: frozenset = frozenset()  # labels, which differ
-    former_slots: frozenset = frozenset()
+
+    @classmethod
+    def of(cls, vault):
+        """What a file holds that was not written at the moment of a loss of power, as after a merge."""
+        events = {}
+        for entries in vault.entries.values():
+            for one in (entry.record for entry in entries):
+                more = {"account": one.account, "keeps_nothing": bool(one.field(p.KEEPS_NOTHING))}
+                if one.is_put:
+                    more |= {"conflict": one.field(p.CONFLICT), "twin": one.field(p.TWIN)}
+                    value = next(entry.value for entry in entries if entry.record is one).hex()
+                    change = {"put": more | {"service": SERVICE, "value": value, "modified": one.time}}
+                else:
+                    change = {"remove": more | {"time": one.time}}
+                events.setdefault(one.account, []).append(Event(one.sequence, change))
+        events = tuple((account, tuple(found)) for account, found in sorted(events.items()))
+        recipients = any(slot.type == f.X25519_SLOT for slot in vault.header.slots)
+        return cls(vault.state.sequence, events, len(vault.root.lineage), recipients)
 
     def versions(self, events):
         return expected_versions(events, dict(self.limit), NOW)
 
-    def changed(self, changes, in_tail=True):
-        events, sequence, passed = dict(self.events), self.sequence, set(self.passed)
+    def changed(self, changes):
+        events, sequence = dict(self.events), self.sequence
         for change in changes:
             sequence += 1
             one = Event(sequence, change)
             events[one.one["account"]] = (*events.get(one.one["account"], ()), one)
-            passed |= {(sequence, one.time)} if in_tail else set()
-        known = self.known.union(*(ids(Event(0, change)) for change in changes))
-        events = tuple(sorted(events.items()))
-        return replace(self, sequence=sequence, events=events, passed=frozenset(passed), known=known)
+        return replace(self, sequence=sequence, events=tuple(sorted(events.items())))
 
     def rewritten(self, purged=None):
         """Without what no longer counts, and without the versions of the account `purged`."""
@@ -272,140 +282,7 @@ class State:
                 is_present = event is events[-1] and event.put
                 if is_present or event.sequence in counted or before and before.sequence in counted and not event.put:
                     kept[account] = (*kept.get(account, ()), event)
-        passed = self.passed | {(self.sequence + 1, next(REWRITES))}
-        return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())), passed=passed)
-
-    def merged(self, other, time, ancestor=None, takes_back=False):
-        """The rule of VaultMerging.md in terms of what a user did."""
-        sequence, events, is_whole, stored = max(self.sequence, other.sequence), {}, True, {("stored", time)}
-        # Up to there no state of one side lacks a change of the other.
-        first = min((number for number, _ in self.passed ^ other.passed), default=sequence + 1)
-        agreed = max((number for number, _ in self.passed & other.passed if number < first), default=0)
-        alias = "taken", next(REWRITES)
-        sides = [dict(one.events) if one else {} for one in (self, other, ancestor)]
-        # In the order of lookup ids, which numbers the changes.
-        for account in sorted({*sides[0], *sides[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
-            mine, others = (remembered(side.get(account, ())) for side in sides[:2])
-            before = Shared(others, sides[2].get(account, ()))
-            mine_before = Shared(mine, sides[2].get(account, ()))
-            both = Shared(mine, others)
-            news = [[one for one in mine if one not in both and not ids(one) & other.known]]
-            news += [[one for one in others if one not in both and not ids(one) & self.known]]
-            is_whole &= not any(one in before for one in news[1])
-            news[1] = [one for one in news[1] if one not in before]
-            others_left = [one for one in others if one in both or one not in before or ids(one) & self.known]
-            heads = [heads_of(mine), heads_of(others_left)]
-            standing = [
-                one for at in (0, 1) for one in heads[at]
-                if one in news[at] or one in both and any(both[id(one)] is two for two in heads[1 - at])
-            ]  # fmt: skip
-            is_gone = lambda one: one not in both and (one not in news[0] or one in mine_before)
-            value, again, is_marked, is_moved = present(others_left), [], True, False
-            goes = mine and is_gone(mine[-1]) and not any(one in news[1] for one in heads[1])
-            goes = goes and (mine[-1].put or value is not None)
-            if goes and takes_back:
-                standing = [one for one in standing if one not in mine or not is_gone(one)]
-            if goes and not takes_back:
-                found, standing = mine, heads[0]
-                again = [one for one in mine if one not in both and one not in news[0]]
-                stored_at = max([time, *(one.time for one in heads[0][:-1])])
-            elif goes and not standing:
-                added = remove(account, time=time, keeps_nothing=not others and mine[-1] not in news[0])
-                if value is not None:
-                    added = {"put": without(others_left[-1].put, "conflict", "ids") | {"modified": time}}
-                found = [*mine, Event(0, added)]
-                again, stored_at = found[-1:], time
-            elif standing:
-                number_of = lambda one: max(one.sequence, both[id(one)].sequence if one in both else 0)
-                last = max(standing, key=lambda one: (bool(one.put), one.time, number_of(one)))
-                at = 0 if last in mine else 1
-                side, given = (mine, others)[at], news[1 - at]
-                kept = [one for one in side if one != last and (one in both or one in news[at])]
-                end = max(0, len(kept) - (0 if last.put else 1))
-                newest = (mine, others_left)[at][-1]
-                is_moved = last != newest
-                found, is_marked = [*kept[:end], *given, *kept[end:], last], not given and not is_moved
-            else:
-                found = [one for one in mine if one in both or one in news[0]]
-                found += mine[-1:] if found and mine[-1] != found[-1] else []
-            # A remove stays only directly after a put.
-            found = [two for one, two in zip([None, *found], found) if two.put or one and one.put]
-            is_new = [
-                one.sequence > agreed or any(one is two for two in again) or one in both and both[id(one)].sequence != one.sequence
-                for one in found
-            ]
-            is_new[-1:] = [one or is_moved for one in is_new[-1:]]
-            is_new = [any(is_new[: at + 1]) for at in range(len(found))]
-            number, sequence = sequence, sequence + sum(is_new)
-            last = (sequence if is_new[-1] else found[-1].sequence) if found else 0
-            stands = [one for one in standing if one.put] if found and found[-1].put else []
-            for at, one in enumerate(found):
-                number += is_new[at]
-                kind, details = next(iter(one.change.items()))
-                details = without(details, "conflict")
-                if any(one is two or one in both and both[id(one)] is two for two in stands) and one.put["value"] != found[-1].put["value"]:
-                    details = details | {"conflict": last}
-                if not is_marked:
-                    details = details | {"keeps_nothing": False}
-                if any(one is two for two in again):
-                    mark = ("stored", time, one.time)
-                    details = without(details, "moved") | {"ids": frozenset({mark})}
-                    if at == len(found) - 1:
-                        details = without(details, "ids") | {"modified" if one.put else "time": stored_at}
-                    stored.add(mark)
-                elif is_new[at]:
-                    details = details | {"ids": frozenset(mark for mark in ids(one) if mark[0] != "taken") | {alias}, "moved": True}
-                if any(one is two for two in news[1]):
-                    details = details | {"ids": details.get("ids", ids(one)) | {alias}}
-                found[at] = Event(number if is_new[at] else one.sequence, {kind: details})
-            if found:
-                events[account] = tuple(found)
-        # With something left out it shows none of theirs' states: its successors know what it took by another name.
-        known = self.known | stored | {alias} | (other.known if is_whole else set())
-        former = self.former_slots | other.former_slots
-        slots = (self.slots | other.slots) - former
-        merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())), slots=slots, former_slots=former)
-        merged = replace(merged, limit=self.merged_limit(other, ancestor), known=frozenset(known))
-        return replace(merged, passed=self.passed | (other.passed if is_whole else set())).rewritten()
-
-    def merged_limit(self, other, ancestor):
-        if ancestor and max(ancestor.passed) == max(self.passed & other.passed):
-            if ancestor.limit in (self.limit, other.limit):
-                return other.limit if ancestor.limit == self.limit else self.limit
-        one, two = dict(self.limit), dict(other.limit)
-        if (one["versions"] == 0) != (two["versions"] == 0):
-            return other.limit if one["versions"] == 0 else self.limit
-        days = [one["days"], two["days"]]
-        return tuple({"versions": max(one["versions"], two["versions"]), "days": 0 if 0 in days else max(days)}.items())
-
-    def wrongs(self, ours, theirs, ancestor=None, takes_back=False):
-        """What must not be in a merge of two sides, whatever the rule is."""
-        for account in ACCOUNTS:
-            mine, others, found = (remembered(dict(one.events).get(account, ())) for one in (ours, theirs, self))
-            before = Shared(others, dict(ancestor.events).get(account, ())) if ancestor else ()
-            left = [one for one in others if ids(one) & ours.known or one not in before]
-            heads, other_heads = heads_of(mine), heads_of(left)
-            # A change that the other side has by another name is not news to it, even if it was stored again since.
-            shared = Shared(mine, others)
-            new = [one for one in heads if one not in shared and not ids(one) & theirs.known]
-            other_new = [one for one in other_heads if one not in shared and not ids(one) & ours.known]
-            values = lambda events: {one.put["value"] for one in events if one.put}
-            # Of two sides that did not know each other's values, both stay: one present, the others in conflict.
-            both = values(new + other_new) | values(heads) & values(other_heads)
-            # Of the values that lost, those that the other side has dropped since are dropped.
-            stay = [one for one in heads if one in mine[-1:] or one in new or one.time in {two.time for two in others}]
-            expected = [both] if other_new else [values(heads), values(stay)]
-            if any(not ids(one) & ours.known for one in left):
-                expected.append(both)
-            if not takes_back and values(heads_of(found)) not in expected:
-                yield f"{account} has other values than it may have"
-            has_news = bool(other_new)
-            for one in found:
-                is_of = [any(one.time == two.time for two in side) for side in (mine, others)]
-                if is_of == [False, True] and ids(one) & ours.known and not takes_back:
-                    yield f"{account} has what was dropped here"
-                if is_of == [True, False] and ids(one) & theirs.known and has_news:
-                    yield f"{account} has what was dropped there"
+        return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())))
 
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
@@ -420,53 +297,14 @@ class State:
         return found
 
 
-def ids(event):
-    """A state that knows one of these has passed the event."""
-    return event.one.get("ids") or frozenset({("stored", event.time)})
-
-
-class Shared(dict):
-    """The events of two files that are the same change, by the id of each. A merge that gives one a number moves it."""
-
-    def __init__(self, events, others):
-        is_moved = lambda one: "moved" in one.one
-        rules = [lambda one, two: one.sequence == two.sequence]
-        for kinds in ((True, False), (False, True), (True, True)):
-            rules.append(lambda one, two, kinds=kinds: (is_moved(one), is_moved(two)) == kinds)
-        for rule in rules:
-            for one in events:
-                free = (two for two in others if two not in self and one.time == two.time and rule(one, two))
-                two = None if one in self else next(free, None)
-                if two:
-                    self[id(one)], self[id(two)] = two, one
-
-    def __contains__(self, event):
-        return id(event) in self.keys()
-
-
-def without(fields, *names):
-    return {name: value for name, value in fields.items() if name not in names}
-
-
-def remembered(events):
-    """The events from the last one on that keeps nothing."""
-    marked = [at for at, one in enumerate(events) if one.one.get("keeps_nothing")]
-    return events[marked[-1] :] if marked else events
-
-
 def heads_of(events):
     """The newest event, and the values that lost to it in a merge, when nothing was stored since."""
     last = events[-1:]
-    lost = [one for one in events[:-1] if last[0].put and one.put and one.put.get("conflict") == last[0].sequence]
+    beside = lambda one: last[0].sequence in (one.put.get("conflict"), one.put.get("twin"))
+    lost = [one for one in events[:-1] if last[0].put and one.put and beside(one)]
     return [*lost, *last]
 
 
-def present(events):
-    """The value after these events, or None."""
-    return events[-1].put["value"] if events and events[-1].put else None
-
-
-REWRITES = itertools.count(1)
 SERVICE = "com.example.app"
 LOOKUP = bytes(32)
 
@@ -483,7 +321,7 @@ def shown(vault):
         found.setdefault(record.account, []).append((record.account, record.sequence, version.entry.value.hex()))
     for entries in vault.entries.values():
         for one in entries[:-1]:
-            if h.is_in_conflict(one, entries[-1]):
+            if h.stands_beside(one, entries[-1]):
                 found[one.record.account].append((one.record.account, one.record.sequence, "in conflict"))
     head = [vault.state.sequence, len(vault.root.lineage), recipients > 0]
     return head + [one for account in sorted(found) for one in found[account]]
@@ -586,7 +424,7 @@ class History:
 
     def rewrite(self, becomes, loses, **more):
         changes = self.changes(self.state) if self.rng.random() < 0.5 else []
-        becomes(self.state.changed(changes, in_tail=False).rewritten())
+        becomes(self.state.changed(changes).rewritten())
         self.arm(loses)
         c.rewrite(VAULT, KEY, {"now": NOW, "changes": changes}, self.random)
 
@@ -608,23 +446,18 @@ class History:
 
     def merge(self, becomes, loses):
         """The vault and two copies go their own ways and merge each other. At last the vault merges a copy."""
-        states = dict.fromkeys((VAULT, COPY, OTHER), self.state)
         for path in (COPY, OTHER):
             self.disk.names[path] = File(self.disk.names[VAULT].data)
         for _ in range(self.rng.choice((0, 0, 0, 1, 2, 4))):
-            here, there = self.rng.sample(list(states), 2)
-            merged, former = self.diverged(states, here, there), states[here]
-            self.disk.names[FORMER] = File(self.disk.names[here].data)
+            here, there = self.rng.sample((VAULT, COPY, OTHER), 2)
+            self.diverge(here, there)
             m.merge(here, there, KEY, self.random, self.time)
-            states[here] = self.compare([merged], here)
-            if self.rng.random() < 0.3:  # and in the other direction
-                self.time += 1000
-                m.merge(there, FORMER, KEY, self.random, self.time)
-                states[there] = self.compare([states[there].merged(former, self.time)], there)
-        merged = self.diverged(states, VAULT, COPY)
-        self.state = states[VAULT]
-        becomes(merged)
+        self.diverge(VAULT, COPY)
         sides = [self.disk.names[path].data for path in (VAULT, COPY)]
+        ours, theirs = (r.read_vault(side, KEY) for side in sides)
+        self.state = State.of(ours)
+        whole = m.merged_file(ours, theirs, None, c.judged({"now": self.time}, ours, theirs), self.random)[0]
+        becomes(State.of(r.read_vault(whole, KEY)))
         self.arm(loses)
         m.merge(VAULT, COPY, KEY, self.random, self.time)
         result, record = self.read(), self.record()
@@ -635,38 +468,25 @@ class History:
             k.judge(self.seen(r.read_vault(side, KEY)), result)
             self.must_refuse(self.seen(result), side)
 
-    def diverged(self, states, *paths):
-        """Two files go their own ways. Returns what their merge must be."""
+    def diverge(self, *paths):
+        """Two files go their own ways."""
         for path in paths:
             if self.rng.random() < 0.8:
-                states[path] = self.elsewhere(path, states[path])
-        mine, theirs = (states[path] for path in paths)
+                self.elsewhere(path)
         self.time += 1000
-        return self.checked_merge(mine, theirs, self.time)
-
-    def checked_merge(self, ours, theirs, time, ancestor=None, takes_back=False):
-        merged = ours.merged(theirs, time, ancestor, takes_back)
-        wrongs = list(merged.wrongs(ours, theirs, ancestor, takes_back))
-        if wrongs:
-            raise Wrong(f"the rule of merges is wrong: {wrongs}")
-        return merged
 
     def seen(self, vault):
         """A new record of the vault."""
         return k.Record.parse(k.made(vault, PLACE, k.STRICT), PLACE)
 
-    def elsewhere(self, path, state):
-        """Commits that are on the disk, and sometimes a rewrite or a purge: the state after them."""
+    def elsewhere(self, path):
+        """Commits that are on the disk, and sometimes a rewrite or a purge."""
         for _ in range(self.rng.randint(1, 3)):
-            changes = self.changes(state)
-            c.commit(path, KEY, changes, self.random)
-            state = state.changed(changes)
+            c.commit(path, KEY, self.changes(State.of(self.read(path))), self.random)
             if self.rng.random() < 0.3:
                 account = self.rng.choice((None, *ACCOUNTS))
                 purge = [{"service": SERVICE, "account": account}] if account else []
                 c.rewrite(path, KEY, {"now": NOW, "purge": purge}, self.random)
-                state = state.rewritten(purged=account)
-        return state
 
     def settle(self):
         """What a reader does before it records: barriers of its own."""

@@ -164,7 +164,7 @@ def told(change, entries):
     newest = entries[-1].record if entries else None
     if newest is None or not newest.is_put:
         return change
-    more = {"keeps_nothing": bool(newest.field(p.KEEPS_NOTHING))}
+    more = {"keeps_nothing": h.keeps_no_history(newest)}
     if kind == "put":
         more["fields"] = [(number, data.hex()) for number, data in p.fields_kept(newest)]
     return {kind: {**more, **one}}
@@ -252,7 +252,7 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
     else:
         slots = [one.raw for one in header.slots if not one.known or one.id.hex() not in removed]
         slots += d.described_slots(sealer, description.get("add_slots", []))
-    fields = root_fields(vault, description, sealer, is_rekey)
+    fields = root_fields(vault, description, sealer, is_rekey, sequence)
     fields = former_slots(vault, other, dict(fields), slots, sequence, description["time"], is_rekey)
     items = []
     # A merge has the limit of both files; another rewrite brings nothing back that the former one has dropped.
@@ -301,11 +301,15 @@ def latest(pairs, floor, count=KEPT_PAIRS):
     return [pair for pair in kept if pair[0] >= floor], floor
 
 
-def root_fields(vault, description, sealer, is_rekey):
+def root_fields(vault, description, sealer, is_rekey, sequence):
     """The fields of the new root. Unknown ones that may be, and under the same master key the lineage, are copied."""
     fields = dict(p.rewritten_fields(vault.root.fields, "root"))
     if "history" in description:
-        fields[p.HISTORY] = d.described_history(description["history"])
+        fields[p.HISTORY] = d.described_history({"sequence": sequence, **description["history"]})
+    if "taken" in description:
+        taken = sorted(description["taken"])[-p.MAXIMUM_TAKEN :]
+        fields.pop(p.TAKEN, None)
+        fields |= {p.TAKEN: b"".join(p.PAIR.pack(*one) for one in taken)} if taken else {}
     if is_rekey:
         former = (f.subkey(vault.master, f.KNOWN_VAULTS), *vault.root.lineage)
         fields[p.LINEAGE] = sealer.lineage(former[: p.MAXIMUM_LINEAGE])
@@ -348,4 +352,4 @@ def kept_entries(entries, description, limits):
 def limit_in(fields):
     """The history limit in the fields of a root."""
     history = dict(fields).get(p.HISTORY)
-    return p.HistoryLimit.parse(history) if history else p.HistoryLimit()
+    return p.HistoryLimit.parse(history, f.U64_LIMIT) if history else p.HistoryLimit()

@@ -40,8 +40,11 @@ def described_change(change, sequence):
         attributes = sorted(one["attributes"].items(), key=lambda pair: pair[0].encode("utf-8"))
         fields.append((p.ATTRIBUTES, p.encode_attributes(attributes)))
     created = one.get("created", 0)
-    if one.get("conflict") is not None:
-        fields.append((p.CONFLICT, struct.pack("<Q", one["conflict"])))
+    if one.get("since") is not None:
+        fields.append((p.SINCE, struct.pack("<q", one["since"])))
+    for name, kind in (("conflict", p.CONFLICT), ("twin", p.TWIN)):
+        if one.get(name) is not None:
+            fields.append((kind, struct.pack("<Q", one[name])))
     record = p.Record(
         kind=p.PUT,
         lookup_id=b"",
@@ -110,7 +113,9 @@ def described_slots(sealer, description):
 
 
 def described_history(description):
-    return p.HistoryLimit(description["versions"], description["days"]).encode()
+    origin = description.get("origin")
+    birth = (origin["sequence"], bytes.fromhex(origin["tag"])) if origin else None
+    return p.HistoryLimit(description["versions"], description["days"], description.get("sequence", 1), birth).encode()
 
 
 def described_former_slots(description):

@@ -34,6 +34,17 @@ def is_in_conflict(entry, newest):
     return newest.record.is_put and entry.record.field(p.CONFLICT) == newest.record.sequence
 
 
+def stands_beside(entry, newest):
+    """The same, or the entry has the newest one's value."""
+    is_twin = newest.record.is_put and entry.record.field(p.TWIN) == newest.record.sequence
+    return is_twin or is_in_conflict(entry, newest)
+
+
+def keeps_no_history(record):
+    """Whether the next change of the secret keeps nothing, if it is told nothing."""
+    return bool(record.field(p.KEEPS_NOTHING) or record.field(p.KEPT_NOTHING))
+
+
 def versions(entries, limit, now):
     """The earlier versions that count, the newest first."""
     found, within, entries = [], True, remembered(entries)
@@ -42,7 +53,7 @@ def versions(entries, limit, now):
         if not entry.record.is_put:
             continue
         superseded = max(entry.record.time, after.record.time)
-        if is_in_conflict(entry, entries[-1]):
+        if stands_beside(entry, entries[-1]):
             found.append(Version(entry, superseded))
             continue
         too_old = limit.days > 0 and now - superseded > limit.days * DAY

@@ -1,7 +1,7 @@
 """How two copies of a vault become one: VaultMerging.md."""
 
 from bisect import bisect_left
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field, replace
 
 import vault_changes as c
@@ -19,17 +19,20 @@ MERGED_PAIRS = 2048
 class Report:
     """What a merge found, by lookup id."""
 
-    taken_back: dict = field(default_factory=dict)  # what theirs takes back: its present entry, or None
-    left_out: bool = False  # a change of theirs that the ancestor has and ours does not
+    gone: set = field(default_factory=set)  # the secrets of ours that theirs has erased
+    refused: set = field(default_factory=set)  # what a merge that undoes would undo
+    left_out: set = field(default_factory=set)  # a change of theirs that the ancestor has and ours does not
+    is_successor: bool = True  # whether whoever saw theirs accepts the merge
+    taken: set = field(default_factory=set)  # the changes of both that were taken without the others of their branch
 
 
-def merge(path, other, credential, random=w.system_random, now=None, ancestor=None, take_back=False):
+def merge(path, other, credential, random=w.system_random, now=None, ancestor=None, undoes=False):
     """Writes the vault at `path` anew with what was done to its copy at `other`. Returns its state, and a report."""
     with c.locked(path) as descriptor, c.locked(other) as other_descriptor:
         _, ours = c.opened_for_writing(descriptor, credential)
         _, theirs = c.opened_for_writing(other_descriptor, credential)
         description = c.judged({} if now is None else {"now": now}, ours, theirs)
-        data, state, report = merged_file(ours, theirs, opened_ancestor(ancestor, ours), description, random, take_back)
+        data, state, report = merged_file(ours, theirs, opened_ancestor(ancestor, ours), description, random, undoes)
         c.replace_file(path, data)
         return state, report
 
@@ -44,234 +47,233 @@ def opened_ancestor(file, ours):
         return None
 
 
-def merged_file(ours, theirs, ancestor, description, random, take_back=False):
+def merged_file(ours, theirs, ancestor, description, random, undoes=False):
     """The bytes of the merge, its state, and a report."""
-    entries, sequence, recent, report = merged(ours, theirs, ancestor, description["time"], take_back)
-    description = {**description, "history": merged_limit(ours, theirs, ancestor)}
-    data, state = c.new_file(ours, entries, sequence, recent, description, random, other=theirs)
+    entries, sequence, recent, limit, report = merged(ours, theirs, ancestor, description["time"], undoes)
+    description = {**description, "taken": report.taken}
+    origin = limit.origin and {"sequence": limit.origin[0], "tag": limit.origin[1].hex()}
+    history = {"versions": limit.versions, "days": limit.days, "sequence": limit.sequence, "origin": origin}
+    data, state = c.new_file(ours, entries, sequence, recent, {**description, "history": history}, random, other=theirs)
     return data, state, report
 
 
-def merged(ours, theirs, ancestor=None, time=0, take_back=False):
-    """The entries of both vaults, the sequence of the root that has them, its recent changes, and a report."""
+def merged(ours, theirs, ancestor=None, time=0, undoes=False):
+    """The entries of both vaults, the sequence of the root that has them, its recent changes, its limit, and a report."""
     require(ours.header.vault_id == theirs.header.vault_id, "another vault", outcome=f.ANOTHER_VAULT)
     require(ours.master == theirs.master, "the vaults do not have one master key", outcome=f.ANOTHER_KEY)
-    states = [c.changes_of(vault) for vault in (ours, theirs)]
-    parted, agreed = parting(*states)[0], agreement(*states, max(ours.root.floor, theirs.root.floor))
+    copies = [Copy(vault) for vault in (ours, theirs, ancestor) if vault]
+    common = {*copies[0].states} & {*copies[1].states}
+    require(common, "the vaults have no change in common", outcome=f.ROLLED_BACK)
+    parted, agreed = max(common)[0], agreement(*copies[:2])
     sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
         if any(vault.entries.get(key, [])[:1] and vault.entries[key][0].record.service == p.LEASES for vault in (ours, theirs)):
             continue
-        sides = [Side(vault.entries.get(key, []), one) for vault, one in zip((ours, theirs), states)]
-        before = Side(ancestor.entries.get(key, []) if ancestor else [], [])
-        for side, other in zip(sides, reversed(sides)):
-            side.compare(other, before, parted, agreed)
-        for one in sides[1].entries:
-            one.is_left_out = one.is_of_ancestor and not one.is_known
-        for side in sides:
-            side.find_heads()
-        found, is_taken_back = merged_secret(*sides, time, take_back)
+        secret = Secret(key, [copy.ones(key) for copy in copies], copies, parted, agreed, undoes)
+        found = secret.merge(time, report)
+        report.taken |= {one.birth for one in found if one.copy is copies[1] and one.is_news and one.birth[1]}
         sequence, found = numbered(found, sequence)
-        report.left_out |= any(one.is_left_out for one in sides[1].entries)
-        if is_taken_back:
-            report.taken_back[key] = sides[1].present
         if found:
             entries[key] = found
-    pairs, floor = states[0], ours.root.floor
-    if not report.left_out:
-        pairs, floor = sorted({*states[0], *states[1]}), max(floor, theirs.root.floor)
-    return entries, sequence + 1, c.latest(pairs, floor, MERGED_PAIRS), report
+    pairs, floor = copies[0].states, copies[0].floor
+    # Only if theirs comes from the ancestor, and ours has all of that, does the merge have all of theirs.
+    report.is_successor = not ancestor or not undoes and copies[2].state in {*copies[0].states} & {*copies[1].states}
+    report.taken |= {*ours.root.taken}
+    if report.is_successor:
+        report.taken = {*ours.root.taken, *theirs.root.taken} - {*copies[0].states, *copies[1].states}
+        pairs, floor = sorted({*copies[0].states, *copies[1].states}), max(copy.floor for copy in copies[:2])
+    sequence += 1
+    limit, birth = merged_limit(copies, parted, agreed, sequence, undoes)
+    if birth and birth[1] and not report.is_successor:
+        report.taken.add(birth)
+    return entries, sequence, c.latest(pairs, floor, MERGED_PAIRS), limit, report
 
 
-def parting(ours, theirs):
-    """The highest state of these that both files show."""
-    common = {*ours} & {*theirs}
-    require(common, "the vaults have no change in common", outcome=f.ROLLED_BACK)
-    return max(common)
+def agreement(ours, theirs):
+    """The sequence of the last state before the first one that only one file shows, from the higher floor on, or 0."""
+    floor, shown = max(ours.floor, theirs.floor), ({*ours.states}, {*theirs.states})
+    first = min((number for number, _ in shown[0] ^ shown[1] if number >= floor), default=f.U64_LIMIT)
+    return max((number for number, _ in shown[0] & shown[1] if floor <= number < first), default=0)
 
 
-def agreement(ours, theirs, floor):
-    """The sequence of the last of these states before the first one that only one file shows, or 0."""
-    first = min((state[0] for state in {*ours} ^ {*theirs} if state[0] >= floor), default=f.U64_LIMIT)
-    return max((state[0] for state in {*ours} & {*theirs} if floor <= state[0] < first), default=0)
+class Copy:
+    """One of the files, and the states that it shows."""
 
+    def __init__(self, vault):
+        self.vault, self.states, self.floor = vault, c.changes_of(vault), vault.root.floor
+        self.tags = {tag for _, tag in (*self.states, *vault.root.taken)}
+        self.state = vault.state.sequence, vault.state.tail_tag
 
-class Side:
-    """The entries of one secret in one of two files, those that count, and the states that the file shows."""
+    def birth(self, change):
+        """The sequence that a record or a limit had first, and the tag of the lowest state that had it, or None."""
+        number = change.sequence
+        if change.origin:
+            return change.origin
+        return number, self.states[bisect_left(self.states, (number, b""))][1] if number >= self.floor else None
 
-    def __init__(self, entries, states):
-        self.states = states
-        self.entries = [One(entry, self) for entry in h.remembered(entries)]
-        self.newest, self.heads = None, []
+    def knows(self, change, birth, parted):
+        """Whether this file has or had a change of the other one. The files parted at the sequence `parted`."""
+        return change.sequence <= parted or birth[1] in self.tags
 
-    def compare(self, other, before, parted, agreed):
-        """Finds which of the entries the other file has or knows, and which are changes of the ancestor, `before`."""
-        twins, of_ancestor = (twins_of(self.entries, side.entries) for side in (other, before))
-        states = set(other.states)
-        for one in self.entries:
-            sequence = one.record.sequence
-            one.twin, one.is_of_ancestor = twins.get(id(one)), id(one) in of_ancestor
-            one.is_known = one.is_shared or sequence <= parted or one.record.field(p.ORIGIN) in states
-            one.is_new = sequence > agreed or one.is_shared and one.twin.record.sequence != sequence
-
-    def find_heads(self):
-        counted = [one for one in self.entries if not one.is_left_out]
-        if counted:
-            self.newest = counted[-1]
-            self.heads = [one for one in counted[:-1] if h.is_in_conflict(one.entry, self.newest.entry)]
-            self.heads.append(self.newest)
-
-    @property
-    def news(self):
-        return [one for one in self.entries if one.is_news]
-
-    @property
-    def kept(self):
-        return [one for one in self.entries if one.is_shared or one.is_news]
-
-    @property
-    def present(self):
-        return self.newest.entry if self.newest and self.newest.record.is_put else None
-
-
-def twins_of(entries, others):
-    """The one among `others` that is the same change, by the id of each entry that has one."""
-    found, at_sequence = {}, {other.record.sequence: other for other in others}
-    for one in entries:
-        other = at_sequence.get(one.record.sequence)
-        if other and other.change == one.change:
-            found[id(one)] = other
-    for kinds in ((True, False), (False, True), (True, True)):
-        taken, alike = {id(other) for other in found.values()}, {}
-        for other in others:
-            if id(other) not in taken and other.has_origin == kinds[1]:
-                alike.setdefault(other.change, deque()).append(other)
-        for one in entries:
-            if id(one) not in found and one.has_origin == kinds[0] and alike.get(one.change):
-                found[id(one)] = alike[one.change].popleft()
-    return found
+    def ones(self, key):
+        return [One(entry, self) for entry in h.remembered(self.vault.entries.get(key, []))]
 
 
 class One:
-    """An entry of a side, or one that the merge adds."""
+    """An entry of a file, or one that the merge adds."""
 
-    def __init__(self, entry, side=None):
-        self.entry, self.record, self.side, self.change = entry, entry.record, side, change_of(entry)
-        self.twin, self.is_left_out = None, False
-        self.is_new, self.is_unmarked, self.loses, self.is_stored, self.time = True, False, False, False, None
-        self.is_known = self.is_of_ancestor = False
-
-    @property
-    def has_origin(self):
-        return self.record.field(p.ORIGIN) is not None
-
-    @property
-    def is_shared(self):
-        return self.twin is not None
+    def __init__(self, entry, copy=None):
+        self.entry, self.record, self.copy = entry, entry.record, copy
+        self.sequence, self.origin, self.is_put = self.record.sequence, self.record.field(p.ORIGIN), self.record.is_put
+        self.birth = copy.birth(self) if copy else None
+        self.twin, self.is_known, self.is_left_out, self.is_new, self.is_unmarked = None, False, False, True, False
+        self.beside = None
 
     @property
     def is_news(self):
         return not self.is_known and not self.is_left_out
 
     @property
-    def is_gone(self):
-        return not self.is_shared and (self.is_known or self.is_of_ancestor)
-
-    @property
     def rank(self):
-        record = self.record
-        place = max((one.record.sequence, one.record.value_tag) for one in (self, self.twin) if one)
-        return record.is_put, record.time, place
+        return self.is_put, self.record.time, self.birth[0], self.birth[1] or b""
 
 
-def merged_secret(ours, theirs, time, take_back):
-    """The merge of one secret, and whether theirs takes it back. The ancestor hides no change of ours."""
-    mine = ours.newest
-    standing = [one for one in ours.heads if one.is_news or one.twin in theirs.heads]
-    standing += [one for one in theirs.heads if one.is_news]
-    is_taken_back = (
-        mine is not None and mine.is_gone and not any(one.is_news for one in theirs.heads)
-        and (mine.record.is_put or theirs.present is not None)
-    )  # fmt: skip
-    if is_taken_back and take_back:
-        standing = [one for one in standing if not one.is_gone]
-    if is_taken_back and not take_back:
-        found, standing = ours.entries, ours.heads
-        for one in ours.entries:
-            if one.is_known and not one.is_shared:
-                one.is_stored = one.is_new = True
-                one.time = max([time, *(head.record.time for head in ours.heads[:-1])]) if one is mine else None
-    elif is_taken_back and not standing:
-        found = [*ours.entries, One(taking_back(ours, theirs, time))]
-    elif standing:
-        newest = max(standing, key=lambda one: one.rank)  # the first of equal ones
-        side, given = (ours, theirs.news) if newest.side is ours else (theirs, ours.news)
-        kept = [one for one in side.kept if one is not newest]
-        at = max(0, len(kept) - (not newest.record.is_put))
-        found = [*kept[:at], *given, *kept[at:], newest]
-        newest.is_new = newest.is_new or newest is not side.newest
-        for one in found if given or newest is not side.newest else ():
-            one.is_unmarked = True
-    else:
-        found = ours.kept
-        found += [mine] if found and mine not in found else []
-    # A remove stays only directly after a put.
-    found = [one for before, one in zip([None, *found], found) if one.record.is_put or before and before.record.is_put]
-    is_new = False
-    for one in found:
-        is_new = one.is_new = is_new or one.is_new
-        stands = one in standing or one.is_shared and one.twin in standing
-        one.loses = stands and one.record.is_put and found[-1].record.is_put and one.entry.value != found[-1].entry.value
-    return found, is_taken_back
+def pairs(ones, others):
+    """The entries of both lists that are the same change."""
+    by_birth, by_time, found = {}, defaultdict(deque), []
+    for other in others:
+        by_birth[other.is_put, other.birth] = other
+        by_time[other.is_put, other.birth[0], other.record.time].append(other)
+    for one in ones:
+        other = by_birth.get((one.is_put, one.birth)) if one.birth[1] else None
+        if not other:  # the state that had one of them first is below the floor
+            alike = by_time.get((one.is_put, one.birth[0], one.record.time), ())
+            other = next((two for two in alike if not (one.birth[1] and two.birth[1])), None)
+        if other:
+            found.append((one, other))
+    return found
 
 
-def taking_back(ours, theirs, time):
-    """The change that takes a secret back: to what theirs has."""
-    present, record = theirs.present, ours.newest.record
-    if present:
-        fields = tuple(one for one in present.record.fields if one[0] not in (p.CONFLICT, p.ORIGIN))
-        return r.Entry(replace(present.record, time=time, fields=fields), present.value)
-    fields = ((p.KEEPS_NOTHING, b""),) if not theirs.entries and ours.newest.is_known else ()
-    return r.Entry(p.Record(p.REMOVE, record.lookup_id, 0, time, record.service, record.account, fields=fields), b"")
+def heads(ones):
+    """The newest of these that is not left out, as the last, and those that stand beside it."""
+    ones = [one for one in ones if not one.is_left_out]
+    return [one for one in ones if one is ones[-1] or h.stands_beside(one.entry, ones[-1].entry)]
+
+
+def puts(ones):
+    return [one for one in heads(ones) if one.is_put]
+
+
+class Secret:
+    """The entries of one secret that count in each file."""
+
+    def __init__(self, key, sides, copies, parted, agreed, undoes):
+        self.key, (self.ours, self.theirs, before) = key, [*sides, []][:3]
+        self.present = next(iter(puts(self.theirs)[-1:]), None)
+        theirs, ancestors = puts(self.theirs), puts(before)
+        is_same = len(theirs) == len(ancestors) == len(pairs(theirs, ancestors))
+        # What the change from theirs to the ancestor has stored, and ours has still.
+        mine = [one for one, _ in pairs(puts(self.ours), ancestors)]
+        self.undoable = [one for one in mine if not pairs([one], theirs)]
+        is_undoable = len(self.undoable) == len(puts(self.ours)) and (self.undoable or not ancestors)
+        has_changed = len(copies) == 3 and not is_same
+        is_other = len(copies) == 3 and is_same and not undoes
+        self.is_undone = undoes and has_changed and bool(is_undoable and (self.ours or self.present))
+        self.is_refusable, self.is_back = has_changed and not undoes, not ancestors
+        self.is_left_out = is_other and any(not copies[0].knows(one, one.birth, parted) for one in theirs)
+        if len(copies) == 3 and (undoes or is_same):
+            self.theirs = []
+        else:
+            for one, two in pairs(self.ours, self.theirs):
+                one.twin, two.twin = two, one
+            for ones, other in ((self.ours, copies[1]), (self.theirs, copies[0])):
+                for one in ones:
+                    one.is_known = bool(one.twin) or other.knows(one, one.birth, parted)
+            of_ancestor = {id(one) for one, _ in pairs(self.theirs, before)}
+            for one in self.theirs:
+                one.is_left_out = id(one) in of_ancestor and not one.is_known
+        for one in [*self.ours, *self.theirs]:
+            one.is_new = one.sequence > agreed or bool(one.twin) and one.twin.sequence != one.sequence
+
+    def merge(self, time, report):
+        """The entries that the merge has, in their order."""
+        sides = heads(self.ours), heads(self.theirs)
+        standing = [one for one in sides[0] if one.is_news or one.twin in sides[1]]
+        standing += [one for one in sides[1] if one.is_news]
+        if self.is_left_out or any(one.is_left_out for one in self.theirs):
+            report.left_out.add(self.key)
+        has_news = any(one.is_news for one in sides[1])
+        is_against = any(not one.is_known for one in self.undoable) or self.is_back and not puts(self.ours)
+        if self.is_refusable and not has_news and is_against:
+            report.refused.add(self.key)
+        given, newest, is_moved = [], None, False
+        if self.is_undone:
+            found = [*self.ours, One(self.undoing(time))]
+        elif standing:
+            newest = max(standing, key=lambda one: one.rank)  # the first of equal ones
+            is_ours = newest.copy is self.ours[0].copy if self.ours else False
+            side, given = (self.ours, self.theirs) if is_ours else (self.theirs, self.ours)
+            given = [one for one in given if one.is_news]
+            kept = [one for one in side if (one.twin or one.is_news) and one is not newest]
+            at = max(0, len(kept) - (not newest.is_put))
+            found = [*kept[:at], *given, *kept[at:], newest]
+            is_moved = newest is not side[-1]
+        else:
+            found = [one for one in self.ours if one.twin or one.is_news] + [one for one in self.theirs if one.is_news]
+            while found and found[-1].is_put:
+                found.pop()
+            given, is_moved = found, True
+        # A remove stays only directly after a put.
+        found = [one for before, one in zip([None, *found], found) if one.is_put or before and before.is_put]
+        if self.ours and not found:
+            report.gone.add(self.key)
+        if newest:
+            newest.is_new = newest.is_new or is_moved
+        is_new = False
+        for one in found:
+            is_new = one.is_new = is_new or one.is_new
+            one.is_unmarked = bool(given) or is_moved
+            stands = one in standing or one.twin in standing
+            if newest and newest.is_put and one is not newest and one.is_put and stands:
+                one.beside = p.CONFLICT if one.entry.value != newest.entry.value else p.TWIN
+        return found
+
+    def undoing(self, time):
+        """The change that brings back what theirs has."""
+        if self.present:
+            fields = dict(self.present.record.fields)
+            is_marked = h.keeps_no_history(self.present.record)
+            for kind in (p.CONFLICT, p.TWIN, p.KEEPS_NOTHING, p.KEPT_NOTHING, p.ORIGIN):
+                fields.pop(kind, None)
+            if is_marked:
+                fields[p.KEPT_NOTHING] = b""
+            record = replace(self.present.record, time=time, fields=tuple(sorted(fields.items())))
+            return r.Entry(record, self.present.entry.value)
+        record = self.ours[-1].record
+        return r.Entry(p.Record(p.REMOVE, record.lookup_id, 0, time, record.service, record.account), b"")
 
 
 def numbered(found, sequence):
     """The last sequence, and the entries: those that are new are sealed anew."""
     number, sequence = sequence, sequence + sum(one.is_new for one in found)
-    newest = sequence if found and found[-1].is_new else found[-1].record.sequence if found else 0
+    newest = sequence if found and found[-1].is_new else found[-1].sequence if found else 0
     entries = []
     for one in found:
         record, fields = one.record, dict(one.record.fields)
-        if one.is_unmarked:
-            fields.pop(p.KEEPS_NOTHING, None)
+        if one.is_unmarked and fields.pop(p.KEEPS_NOTHING, None) is not None:
+            fields[p.KEPT_NOTHING] = b""
         fields.pop(p.CONFLICT, None)
-        if one.loses:
-            fields[p.CONFLICT] = p.PLACE.pack(newest)
+        fields.pop(p.TWIN, None)
+        if one.beside:
+            fields[one.beside] = p.PLACE.pack(newest)
         if one.is_new:
             number += 1
             record = replace(record, sequence=number)
-            if one.is_stored:
-                record = record if one.time is None else replace(record, time=one.time)
-                fields.pop(p.ORIGIN, None)
-            elif one.side:
-                fields[p.ORIGIN] = p.PAIR.pack(*(one.record.field(p.ORIGIN) or covering(one)))
+            if one.copy and one.birth[1]:
+                fields[p.ORIGIN] = p.PAIR.pack(*one.birth)
         record = replace(record, fields=tuple(sorted(fields.items())))
         entries.append(r.Entry(record, one.entry.value) if one.is_new else replace(one.entry, record=record))
     return sequence, entries
-
-
-def covering(one):
-    """The lowest state of its file that has the entry."""
-    return one.side.states[bisect_left(one.side.states, (one.record.sequence, b""))]
-
-
-def change_of(entry):
-    """What two entries have in common that are one change, although a merge gave one of them another sequence."""
-    record = entry.record
-    own = (p.CONFLICT, p.KEEPS_NOTHING, p.ORIGIN)
-    holder = "put" if record.is_put else "remove"
-    fields = tuple(pair for pair in p.rewritten_fields(record.fields, holder) if pair[0] not in own)
-    return record.kind, record.time, record.created, fields, entry.value
 
 
 # The rest of the file
@@ -296,20 +298,27 @@ def merged_slots(ours, theirs):
     return [slot.raw for slot in found if not slot.recipient or lowest[slot.recipient] is slot]
 
 
-def merged_limit(ours, theirs, ancestor):
-    """The history limit, as a description has it."""
-    one, two = limit_of(ours), limit_of(theirs)
-    parted = parting(c.changes_of(ours), c.changes_of(theirs))
-    if ancestor and one != two and (ancestor.state.sequence, ancestor.state.tail_tag) == parted:
-        if limit_of(ancestor) == one:
-            return vars(two)
-        if limit_of(ancestor) == two:
-            return vars(one)
-    if (one.versions == 0) != (two.versions == 0):
-        return vars(two if one.versions == 0 else one)
-    days = 0 if 0 in (one.days, two.days) else max(one.days, two.days)
-    return {"versions": max(one.versions, two.versions), "days": days}
+def merged_limit(copies, parted, agreed, sequence, undoes):
+    """The history limit of the merge, whose root has `sequence`."""
+    ours, theirs, before = [*(copy.vault.root.history for copy in copies), None][:3]
+    if before and (undoes or (theirs.size, theirs.sequence, theirs.origin) == (before.size, before.sequence, before.origin)):
+        limit, copy = ours, copies[0]
+    else:
+        known = [copies[0].knows(theirs, copies[1].birth(theirs), parted), copies[1].knows(ours, copies[0].birth(ours), parted)]
+        # Of two that both know, the smaller replaced the larger.
+        is_ours = known[0] if known[0] != known[1] else (largeness(ours) <= largeness(theirs)) == known[0] or ours.size == theirs.size
+        limit, copy = (ours, copies[0]) if is_ours else (theirs, copies[1])
+    birth = copy.birth(limit)
+    has_moved = ours.sequence != theirs.sequence and copies[0].birth(ours) == copies[1].birth(theirs)
+    if limit.sequence > agreed or has_moved:
+        limit = replace(limit, sequence=sequence, origin=birth if birth[1] else None)
+    return limit, birth if copy is copies[1] else None
+
+
+def largeness(limit):
+    """Of two limits that were changed apart, the higher one counts, because a loss cannot be repaired."""
+    return limit.versions, limit.days or f.U64_LIMIT
 
 
 def limit_of(vault):
-    return c.limit_in(vault.root.fields)
+    return vault.root.history

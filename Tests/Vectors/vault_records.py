@@ -12,12 +12,12 @@ FIELD, LENGTH = struct.Struct("<HI"), struct.Struct("<I")
 # Bits of a type.
 CRITICAL, DROPPED, KEPT = 0x8000, 0x4000, 0x2000
 MAXIMUM_UNKNOWN = 65_536
-LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING, ORIGIN = 1, 2, 3, 4, 5, 6  # of a record
-HISTORY, LINEAGE, FORMER_SLOTS = 1, 2, 3  # of the root
+LABEL, EXPIRY, ATTRIBUTES, SINCE, CONFLICT, TWIN, KEEPS_NOTHING, KEPT_NOTHING, ORIGIN = range(1, 10)  # of a record
+HISTORY, LINEAGE, FORMER_SLOTS, TAKEN = 1, 2, 3, 4  # of the root
 KNOWN = {
-    "put": (LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING, ORIGIN),
-    "remove": (KEEPS_NOTHING, ORIGIN),
-    "root": (HISTORY, LINEAGE, FORMER_SLOTS),
+    "put": (LABEL, EXPIRY, ATTRIBUTES, SINCE, CONFLICT, TWIN, KEEPS_NOTHING, KEPT_NOTHING, ORIGIN),
+    "remove": (KEEPS_NOTHING, KEPT_NOTHING, ORIGIN),
+    "root": (HISTORY, LINEAGE, FORMER_SLOTS, TAKEN),
 }
 
 
@@ -58,11 +58,11 @@ def parse_label(data):
     return f.Cursor(data, "a label").utf8(len(data), 0, 1024, "F3")
 
 
-def parse_expiry(data):
-    cursor = f.Cursor(data, "an expiry")
-    expires = cursor.i64()
+def parse_time(data):
+    cursor = f.Cursor(data, "a time")
+    time = cursor.i64()
     cursor.finish()
-    return expires
+    return time
 
 
 def encode_attributes(attributes):
@@ -79,34 +79,37 @@ def parse_attributes(data):
     return tuple(attributes)
 
 
-def parse_conflict(data):
-    """The sequence of the put that this one lost to in a merge."""
-    cursor = f.Cursor(data, "a conflict")
+def parse_sequence(data):
+    """The sequence of the put beside which this one stands since a merge."""
+    cursor = f.Cursor(data, "the sequence of another record")
     sequence = cursor.u64()
     cursor.finish()
     return sequence
 
 
-def parse_keeps_nothing(data):
-    require(not data, "the mark of a change that keeps nothing has bytes")
+def parse_mark(data):
+    require(not data, "a field that is a mark has bytes")
     return True
 
 
-def parse_origin(data):
-    """The first state that had this change: its sequence and tag."""
+def parse_birth(data):
+    """The sequence that a change had first, and the tag of the lowest state that had it."""
     cursor = f.Cursor(data, "an origin")
-    state = cursor.u64(), cursor.take(16)
+    birth = cursor.u64(), cursor.take(16)
     cursor.finish()
-    return state
+    return birth
 
 
 RECORD_FIELDS = {
     LABEL: parse_label,
-    EXPIRY: parse_expiry,
+    EXPIRY: parse_time,
     ATTRIBUTES: parse_attributes,
-    CONFLICT: parse_conflict,
-    KEEPS_NOTHING: parse_keeps_nothing,
-    ORIGIN: parse_origin,
+    SINCE: parse_time,
+    CONFLICT: parse_sequence,
+    TWIN: parse_sequence,
+    KEEPS_NOTHING: parse_mark,
+    KEPT_NOTHING: parse_mark,
+    ORIGIN: parse_birth,
 }
 
 
@@ -216,25 +219,34 @@ DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
 FORMER_SLOT = struct.Struct("<16sBB32sqQqB")
 PAIR = struct.Struct("<Q16s")
-MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER = 1000, 36_500, 64, 2048, 256
+MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER, MAXIMUM_TAKEN = 1000, 36_500, 64, 2048, 256, 256
 
 
 @dataclass(frozen=True)
 class HistoryLimit:
     versions: int = 0
     days: int = 0  # 0: no limit of age
+    sequence: int = 1  # of the root that has it first
+    origin: tuple = None  # as of a record
 
     def encode(self):
-        return struct.pack("<HH", self.versions, self.days)
+        birth = PAIR.pack(*self.origin) if self.origin else b""
+        return struct.pack("<HHQ", self.versions, self.days, self.sequence) + birth
+
+    @property
+    def size(self):
+        return self.versions, self.days
 
     @classmethod
-    def parse(cls, data):
+    def parse(cls, data, root_sequence):
         cursor = f.Cursor(data, "the history limit")
-        versions, days = cursor.u16(), cursor.u16()
+        versions, days, sequence = cursor.u16(), cursor.u16(), cursor.u64()
+        origin = parse_birth(cursor.take(PAIR.size)) if cursor.position < len(data) else None
         cursor.finish()
         require(versions <= MAXIMUM_VERSIONS, f"the history limit is {versions} versions", "F7")
         require(days <= MAXIMUM_DAYS, f"the history limit is {days} days", "F8")
-        return cls(versions, days)
+        require(1 <= sequence <= root_sequence, "the history limit was set after the last rewrite", "F10")
+        return cls(versions, days, sequence, origin)
 
 
 @dataclass(frozen=True)
@@ -272,6 +284,16 @@ def parse_former_slots(data, root_sequence):
         slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 1, root_sequence))
     require(len(slots) <= MAXIMUM_FORMER, f"there are {len(slots)} former key slots", "F14")
     return tuple(slots)
+
+
+def parse_taken(data):
+    """The changes that merges took without the others of their branch: the first sequence and state of each."""
+    cursor, taken = f.Cursor(data, "the changes that were taken"), []
+    while not taken or cursor.position < len(data):
+        taken.append((cursor.u64(), cursor.take(16)))
+    is_right = len(taken) <= MAXIMUM_TAKEN and all(a < b for a, b in zip(taken, taken[1:]))
+    require(is_right, "the changes that were taken are too many, or do not ascend", "F15")
+    return tuple(taken)
 
 
 @dataclass(frozen=True)
@@ -323,6 +345,7 @@ class Root:
     history: HistoryLimit = HistoryLimit()
     lineage: tuple = ()  # the subkeys 7 of the former master keys, the newest first
     former: tuple = ()  # the key slots that were removed, the latest last
+    taken: tuple = ()  # the changes that merges took without the others of their branch
 
     def encode(self):
         recent = self.floor, self.recent_tag, self.recent_length
@@ -344,14 +367,15 @@ class Root:
         require(pairs or not any(recent_tag), "there are no recent changes, and a tag of them", "B12")
         fields = parse_fields(cursor, "root")
         known = dict(fields)
-        history = HistoryLimit.parse(known[HISTORY]) if HISTORY in known else HistoryLimit()
+        history = HistoryLimit.parse(known[HISTORY], sequence) if HISTORY in known else HistoryLimit()
         lineage = open_lineage(lineage_key, vault_id, known[LINEAGE]) if LINEAGE in known else ()
         former = parse_former_slots(known[FORMER_SLOTS], sequence) if FORMER_SLOTS in known else ()
+        taken = parse_taken(known[TAKEN]) if TAKEN in known else ()
         entries = parse_entries(cursor, count)
         require(height == 0 or count, "an index of height 1 has no nodes", "B3")
         require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
         recent = floor, recent_tag, recent_length
-        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, former)
+        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, former, taken)
 
 
 def parse_recent(data, root):

@@ -73,7 +73,7 @@ def expected_versions(events, history, now):
         if not event.put:
             continue
         is_old = history["days"] and now - superseded(event, after) > history["days"] * DAY
-        if last.put and event.put.get("conflict") == last.sequence:
+        if last.put and last.sequence in (event.put.get("conflict"), event.put.get("twin")):
             found.append(expected_version(event, after))
         elif counting and not is_old and count < history["versions"]:
             found.append(expected_version(event, after))

@@ -14,12 +14,19 @@ package protocol HistoryRecord {
   var time: Int64 { get }
   /// Whether the versions before this record are dropped: none is shown, restored or kept.
   var keepsNothing: Bool { get }
-  /// Whether this version lost to `newest`, the newest record of the secret, in a merge. Then no limit drops it.
+  /// Whether the next change drops the versions before it as well, if it is told nothing.
+  var keepsNoHistory: Bool { get }
+  /// Whether a merge found this version on one side and `newest`, the newest record of the secret, on the other. Then no
+  /// limit drops it.
+  func stands(beside newest: Self) -> Bool
+  /// Whether it also has another value than `newest`.
   func lost(to newest: Self) -> Bool
 }
 
 extension HistoryRecord {
   package var keepsNothing: Bool { false }
+  package var keepsNoHistory: Bool { keepsNothing }
+  package func stands(beside newest: Self) -> Bool { false }
   package func lost(to newest: Self) -> Bool { false }
 }
 
@@ -28,7 +35,7 @@ extension History {
   /// again after its removal counts as new: a rewrite may drop the removal, and must not change the result.
   package func keepsNothing(after newest: (some HistoryRecord)?) -> Bool {
     switch self {
-    case .unchanged: newest.map { $0.keepsNothing && !$0.isRemoval } ?? false
+    case .unchanged: newest.map { $0.keepsNoHistory && !$0.isRemoval } ?? false
     case .kept: false
     case .none: true
     }
@@ -48,7 +55,7 @@ package struct HistoryRule: Sendable {
   package init(_ limit: HistoryLimit, time: Int64) { (self.limit, now) = (limit, time) }
 
   /// Returns the records of a secret that are kept, oldest first: the current version, the newest earlier versions
-  /// within the limit, the versions that lost to it in a merge, and each removal after a kept version.
+  /// within the limit, the versions that stand beside it since a merge, and each removal after a kept version.
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
     guard let newest = records.last else { return [] }
     // Most secrets have one version, for which the code below would cost as much as its encryption.
@@ -59,7 +66,7 @@ package struct HistoryRule: Sendable {
     for index in records[start...].indices.reversed() where !records[index].isRemoval {
       if index + 1 < records.count {
         let next = records[index + 1]
-        if !records[index].lost(to: newest) {
+        if !records[index].stands(beside: newest) {
           isWithin = isWithin && earlier < limit.versions && !isTooOld(max(records[index].time, next.time))
           guard isWithin else { continue }
           earlier += 1

@@ -26,7 +26,7 @@ extension VaultBackend {
   /// Throws an error of the vault.
   package func conflicts(among names: [SecretIdentifier]? = nil) throws(SecretError) -> [SecretIdentifier] {
     try read { vault throws(SecretError) in
-      let rule = HistoryRule(vault.base.settings.history, now: environment.now())
+      let rule = HistoryRule(vault.base.settings.history.limit, now: environment.now())
       var found: [SecretIdentifier] = []
       func add(_ records: [BlockEntry]) throws(SecretError) {
         guard let newest = records.last, rule.kept(records).contains(where: { $0.lost(to: newest) }) else { return }
@@ -86,7 +86,7 @@ extension VaultBackend {
           }
           let item = SecretItem(identifier: new, metadata: secret.metadata)
           try transaction.append(
-            secret.value, item, keepsNothing: newest?.keepsNothing ?? false, after: newest?.record)
+            secret.value, item, keepsNothing: newest?.keepsNoHistory ?? false, after: newest?.record)
         } else {
           try transaction.store(
             secret.value, for: new, metadata: .replace(secret.metadata), history: .unchanged,
@@ -100,7 +100,7 @@ extension VaultBackend {
 
   /// Returns the limit beyond which earlier versions are dropped. Throws an error of the vault.
   public func historyLimit() throws(SecretError) -> HistoryLimit {
-    try read { vault in vault.base.settings.history }
+    try read { vault in vault.base.settings.history.limit }
   }
 
   /// Changes the limit, and writes the vault anew without the versions beyond it. Throws an error of the vault.

@@ -17,14 +17,14 @@ public struct VaultCopy: Sendable {
 }
 
 extension VaultBackend {
-  /// Returns what ``merge(with:ancestor:takingBack:previewed:)`` would do now, and changes nothing. Throws the same
+  /// Returns what ``merge(with:ancestor:undoing:previewed:)`` would do now, and changes nothing. Throws the same
   /// errors, and `.conflict` if `pin` is given and is not the pin of the copy.
   package func mergePreview(
-    with copy: VaultCopy, takingBack: Bool, pin: String? = nil
+    with copy: VaultCopy, pin: String? = nil
   ) throws(SecretError) -> MergeReport {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { vault throws(SecretError) in
-        let (merge, report) = try session.merge(vault, copy, ancestor: nil, takingBack: takingBack)
+        let (merge, report) = try session.merge(vault, copy, ancestor: nil, undoing: false)
         if let pin { try merge.theirs.require(pin) }
         return report
       }
@@ -34,8 +34,8 @@ extension VaultBackend {
   /// Makes one vault of this one and of a copy of it, such as that of another branch. `VaultMerging` specifies how.
   /// Returns what came from the copy, which is not changed.
   ///
-  /// `ancestor` is the file from which both come, as version control systems give it. A file that is none is ignored.
-  /// What the copy takes away without a change that says so is taken away only with `takingBack`.
+  /// `ancestor` is needed to take only what one commit did, which changed it to the copy. A file that is none is ignored.
+  /// With `undoing`, what the commit did that changed the copy to `ancestor` is undone, and nothing else comes.
   ///
   /// Throws `.unexpectedVault` if the file is not a copy of this vault, `.unexpectedKey` if it has another master key,
   /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
@@ -43,19 +43,19 @@ extension VaultBackend {
   /// changed, unless the error says that the change is in the vault and only the last barrier failed.
   @discardableResult
   public func merge(
-    with copy: VaultCopy, ancestor: VaultCopy? = nil, takingBack: Bool = false
+    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false
   ) throws(SecretError) -> MergeReport {
-    try merge(with: copy, ancestor: ancestor, takingBack: takingBack, previewed: nil)
+    try merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: nil)
   }
 
   /// Does the same if the vault is still in the state of `previewed`, and also if the key slot that opened the vault is
   /// removed. Otherwise throws `.conflict`.
   package func merge(
-    with copy: VaultCopy, ancestor: VaultCopy? = nil, takingBack: Bool, previewed: MergeReport?
+    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, previewed: MergeReport?
   ) throws(SecretError) -> MergeReport {
     try withSession { session throws(SecretError) in
       try session.merge(
-        with: copy, ancestor: ancestor, takingBack: takingBack, previewed: previewed, unlocking)
+        with: copy, ancestor: ancestor, undoing: undoing, previewed: previewed, unlocking)
     }
   }
 

@@ -36,7 +36,7 @@ public struct VaultReport: Hashable, Sendable {
     if let lineage = open.base.settings.lineage {
       try keys.openLineage(lineage, vault: file.header.vaultID)
     }
-    let rule = HistoryRule(open.base.settings.history, now: now)
+    let rule = HistoryRule(open.base.settings.history.limit, now: now)
     var (secrets, versions, kept) = (0, 0, 0)
     try open.forEachSecret { records throws(SecretError) in
       for entry in records {

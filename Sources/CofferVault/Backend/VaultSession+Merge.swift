@@ -2,13 +2,13 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSession {
-  /// Merges the copy into the vault. See ``VaultBackend/merge(with:ancestor:takingBack:previewed:)``.
+  /// Merges the copy into the vault. See ``VaultBackend/merge(with:ancestor:undoing:previewed:)``.
   func merge(
-    with copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool, previewed: MergeReport?,
+    with copy: VaultCopy, ancestor: VaultCopy?, undoing: Bool, previewed: MergeReport?,
     _ unlocking: Unlocking
   ) throws(SecretError) -> MergeReport {
     let report = try write(unlocking) { vault throws(SecretError) in
-      let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, takingBack: takingBack)
+      let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, undoing: undoing)
       if let previewed, previewed.pins != report.pins {
         throw SecretError(
           .conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
@@ -26,23 +26,24 @@ extension VaultSession {
         return (report, publication)
       }
       var changes = VaultSnapshot.RewriteChanges(of: vault)
-      (changes.slots, changes.history, changes.merge) = (slots, merge.historyLimit, merge)
+      (changes.slots, changes.merge) = (slots, merge)
       return (report, try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
     }
-    let changed = report.changes + (takingBack ? report.takenBack : [])
-    shared.note(changed.map { SecretChange($0.identifier) })
+    let undone = undoing ? report.takenBack : []
+    let changed = (report.changes + undone).map(\.identifier) + report.erased
+    shared.note(changed.map { SecretChange($0) })
     return report
   }
 
   /// Compares the copy with `vault`, and decides what is to be done.
   func merge(
-    _ vault: VaultSnapshot, _ copy: VaultCopy, ancestor: VaultCopy?, takingBack: Bool
+    _ vault: VaultSnapshot, _ copy: VaultCopy, ancestor: VaultCopy?, undoing: Bool
   ) throws(SecretError) -> (merge: VaultMerge, report: MergeReport) {
     let theirs = try openCopy(copy, of: vault)
     try theirs.file.requireKnownFeatures()
     let ancestor = try ancestor.flatMap { one throws(SecretError) in try openAncestor(one, of: vault) }
     let merge = try VaultMerge(
-      vault, theirs, ancestor: ancestor, takingBack: takingBack,
+      vault, theirs, ancestor: ancestor, undoing: undoing,
       time: Timestamp.milliseconds(environment.now()))
     var report = merge.report
     report.pins = [VaultPin(vault).description, VaultPin(theirs).description]
@@ -54,12 +55,12 @@ extension VaultSession {
     if ancestor == nil {
       if merge.isOlder {
         report.outcome = .unchanged
-      } else if merge.isLater, takingBack || report.takenBack.isEmpty {
+      } else if merge.isLater {
         report.outcome = .replaced
       }
     }
     if report.outcome != .unchanged {
-      let limit = report.outcome == .replaced ? theirs.base.settings.history : merge.historyLimit
+      let limit = report.outcome == .replaced ? theirs.base.settings.history.limit : merge.history.setting.limit
       merge.describe(merge.slots(of: report.outcome), limit, in: &report)
     }
     return (merge, report)

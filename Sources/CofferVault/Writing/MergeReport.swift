@@ -19,7 +19,7 @@ public struct MergeReport: Sendable {
     public let identifier: SecretIdentifier
     /// The metadata of the present value in theirs, or `nil` if theirs has no present value.
     public let metadata: SecretMetadata?
-    /// When theirs changed the secret, or, if it takes it back, when ours did.
+    /// When theirs changed the secret, or, if that is undone, when ours did.
     public let date: Date
 
     init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date) {
@@ -31,7 +31,10 @@ public struct MergeReport: Sendable {
   public internal(set) var changes: [Change] = []
   /// The secrets that have several values after the merge, of which the vault did not have all before.
   public internal(set) var conflicts: [SecretIdentifier] = []
-  /// The secrets that theirs changed, or lost, without a change that says so.
+  /// The secrets of which ours had a record and the merge has none, because theirs has erased them.
+  public internal(set) var erased: [SecretIdentifier] = []
+  /// The secrets that the merge gives back what theirs has, to undo a commit. Or, if it does not undo, those that would
+  /// be changed so, and stay as they are.
   public internal(set) var takenBack: [Change] = []
   /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
   public internal(set) var leftOut: [SecretIdentifier] = []
@@ -43,14 +46,12 @@ public struct MergeReport: Sendable {
   public internal(set) var locksOut = false
   /// The history limit that the vault has then, if the two have different ones.
   public internal(set) var historyLimit: HistoryLimit?
-  /// The secrets that are not the same in theirs and the ancestor, and of which nothing was taken.
+  /// The secrets that the commit has changed, and that something else has changed since, so that it is not undone.
   var untouched: [SecretIdentifier] = []
   /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
   var hasOtherSlots = false
   /// Whether something that theirs changed since the ancestor was not taken, so that a revert is not complete.
   package var isPartial: Bool { outcome == .unchanged || hasOtherSlots || !untouched.isEmpty }
-  /// How many things were found that concern secrets.
-  var count: Int { changes.count + conflicts.count + takenBack.count }
   /// What was done.
   public internal(set) var outcome = Outcome.merged
   /// The pins of the vault and of the copy, both from before the merge.

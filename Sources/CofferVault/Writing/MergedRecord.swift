@@ -4,79 +4,59 @@ internal import FoundationEssentials
 
 /// A record of a merge, and the entry of a file that has its value.
 final class MergedRecord {
-  var record: Record
+  private(set) var record: Record
   let entry: BlockEntry
-  let vault: VaultSnapshot
+  let copy: MergedCopy
+  /// Which change it is, in whatever file.
+  let birth: Birth
 
   /// The same change in the other file.
   var twin: MergedRecord?
-  /// Whether the ancestor has the same change.
-  var isOfAncestor = false
   /// Whether the other file has or had it.
   var isKnown = false
-  /// Whether only the ancestor has it, and not the other file.
+  /// Whether the ancestor has it, and ours does not know it.
   var isLeftOut = false
   /// Whether it gets a new sequence.
   var isNew = false
-  /// Whether the merge stores it again, as a change of its own.
-  var isStored = false
-  /// The time of the merge, if it takes the place of its own.
-  var newTime: Int64?
-  /// Whether it is the newest one of its file, or in conflict with the newest.
-  var isHead = false
-  /// Whether the other side has not replaced it. Only heads stand.
-  var stands = false
-  /// The sequence of the merge's newest record, if this one is in conflict with it.
-  var conflict: Int?
-  /// Whether the merge leaves out its field *keeps nothing*.
+  /// Whether what its field *keeps nothing* was to drop is dropped already.
   var isUnmarked = false
 
-  init(_ entry: BlockEntry, in vault: VaultSnapshot) {
-    (record, self.entry, self.vault) = (entry.record, entry, vault)
+  init(_ entry: BlockEntry, in copy: MergedCopy) {
+    (record, self.entry, self.copy) = (entry.record, entry, copy)
+    birth = copy.birth(entry.record.sequence, entry.record.origin)
   }
 
-  var isShared: Bool { twin != nil }
+  /// A change of the merge itself: `record`, with the value of `entry`.
+  init(_ record: Record, valueOf entry: BlockEntry, in copy: MergedCopy) {
+    (self.record, self.entry, self.copy, isNew) = (record, entry, copy, true)
+    birth = Birth(sequence: 0, tag: nil)
+  }
+
   var isNews: Bool { !isKnown && !isLeftOut }
-  var isKept: Bool { isShared || isNews }
-  var hasOrigin: Bool { record.origin != nil }
-  /// Of a record of ours: whether theirs no longer has it. Theirs had it, or the ancestor has it.
-  var isGone: Bool { !isShared && (isKnown || isOfAncestor) }
+  var isKept: Bool { twin != nil || isNews }
 
   /// Of two heads that stand, that with the higher rank is the newest.
   var rank: (isPut: Int, time: Int64, sequence: Int, tag: Bytes16) {
-    let (own, other) = (record, (twin ?? self).record)
-    let higher = (own.sequence, own.valueTag) < (other.sequence, other.valueTag) ? other : own
-    return (isRemoval ? 0 : 1, time, higher.sequence, higher.valueTag)
-  }
-
-  /// Whether both are the same change, with the same value.
-  func isSame(as other: MergedRecord) throws(SecretError) -> Bool {
-    if time != other.time { return false }
-    if record.bytes == other.record.bytes { return true }
-    return try change() == other.change()
+    (isRemoval ? 0 : 1, time, birth.sequence, birth.tag ?? .zero)
   }
 
   /// Whether both have the same value.
   func hasValue(of other: MergedRecord) throws(SecretError) -> Bool {
-    try change().value == other.change().value
+    if twin === other || self === other { return true }
+    return try fingerprint() == other.fingerprint()
   }
 
-  /// What is equal in all records of one change, and in no others.
-  struct Change: Hashable {
-    let record: [UInt8]
-    let value: SecretFingerprint?
+  private func fingerprint() throws(SecretError) -> SecretFingerprint {
+    try copy.vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: SecretBytes(encode(record.id)))
   }
 
-  /// Reads the value, once.
-  func change() throws(SecretError) -> Change {
-    if let known { return known }
-    let key = SecretBytes(encode(record.id))
-    let value = isRemoval ? nil : try vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: key)
-    let change = Change(record: try record.change(), value: value)
-    known = change
-    return change
+  /// Writes down where the record stands in the merge.
+  func place(at sequence: Int, conflict: Int?, twin: Int?) throws(SecretError) {
+    let isMoved = sequence != record.sequence
+    if !isMoved, conflict == record.conflict, twin == record.twin, !(isUnmarked && keepsNothing) { return }
+    record = try record.merged(
+      sequence, conflict: conflict, twin: twin, hasKeptNothing: isUnmarked, origin: isMoved ? birth.origin : record.origin)
   }
-  private var known: Change?
 }
 
 extension MergedRecord: HistoryRecord {
@@ -86,60 +66,83 @@ extension MergedRecord: HistoryRecord {
   var isRemoval: Bool { record.kind == .remove }
   var time: Int64 { record.time }
   var keepsNothing: Bool { record.keepsNothing }
-  func lost(to newest: MergedRecord) -> Bool {
-    !newest.isRemoval && record.conflict == newest.record.sequence
+  func stands(beside newest: MergedRecord) -> Bool { record.stands(beside: newest.record) }
+}
+
+/// Which change a record or a history limit is, whatever sequence merges have given it since.
+struct Birth: Hashable {
+  /// The sequence that the change had first.
+  let sequence: Int
+  /// The tag of the lowest state that had the change, or `nil` if its file does not show that state any more.
+  let tag: Bytes16?
+
+  /// As a file stores it, or `nil` if the tag is not known.
+  var origin: Checkpoint? { tag.map { Checkpoint(sequence: sequence, tailTag: $0) } }
+}
+
+/// One of the files of a merge, and the states that it shows.
+final class MergedCopy {
+  let vault: VaultSnapshot
+  /// In ascending order.
+  let states: [Checkpoint]
+  let shown: Set<Checkpoint>
+  private let tags: Set<Bytes16>
+  /// The records of each secret that count, by the lookup id.
+  private(set) var secrets: [Bytes16: [MergedRecord]] = [:]
+
+  init(_ vault: VaultSnapshot) throws(SecretError) {
+    (self.vault, states) = (vault, try vault.shownChanges())
+    (shown, tags) = (Set(states), Set((states + vault.base.settings.taken).map(\.tailTag)))
+    try vault.forEachSecret { records in
+      let start = records.lastIndex(where: \.record.keepsNothing) ?? 0
+      secrets[records[0].record.id] = records[start...].map { MergedRecord($0, in: self) }
+    }
+  }
+
+  var floor: Int { vault.base.recent.floor }
+
+  func birth(_ sequence: Int, _ origin: Checkpoint?) -> Birth {
+    if let origin { return Birth(sequence: origin.sequence, tag: origin.tailTag) }
+    let state = sequence < floor ? nil : states[states.partitioningIndex { $0.sequence >= sequence }]
+    return Birth(sequence: sequence, tag: state?.tailTag)
+  }
+
+  /// Whether this file has or had a change of the other file. The two parted at the sequence `parted`.
+  func knows(_ birth: Birth, at sequence: Int, parted: Int) -> Bool {
+    sequence <= parted || birth.tag.map(tags.contains) ?? false
   }
 }
 
 extension Array<MergedRecord> {
-  /// From the last record on that keeps nothing.
-  var remembered: [MergedRecord] { Array(self[(lastIndex(where: \.keepsNothing) ?? 0)...]) }
-
-  /// Those in conflict with the newest record that is not left out, and that one as the last.
+  /// The newest record that is not left out, as the last, and those that stand beside it.
   var heads: [MergedRecord] {
     guard let newest = last(where: { !$0.isLeftOut }) else { return [] }
-    return filter { $0.lost(to: newest) } + [newest]
+    return filter { $0 === newest || !$0.isLeftOut && $0.stands(beside: newest) }
   }
 
-  /// Whether the newest record is the same change as the newest of `others`.
-  func hasNewest(of others: [MergedRecord]) throws(SecretError) -> Bool {
-    guard let one = last, let two = others.last else { return isEmpty && others.isEmpty }
-    return try one.isSame(as: two)
+  var puts: [MergedRecord] { heads.filter { !$0.isRemoval } }
+
+  func has(_ record: MergedRecord?) -> Bool { contains { $0 === record } }
+
+  private struct Change: Hashable {
+    let isRemoval: Bool
+    let birth: Birth
+    var time: Int64?
   }
 
-  /// The records with those of `others` that are the same change: with the same sequence, or with an origin.
-  func twins(
-    in others: [MergedRecord]
-  ) throws(SecretError) -> [(one: MergedRecord, other: MergedRecord)] {
-    if others.isEmpty { return [] }
-    var free = Dictionary(others.map { ($0.record.sequence, $0) }, uniquingKeysWith: { one, _ in one })
-    var (found, left): ([(MergedRecord, MergedRecord)], [MergedRecord]) = ([], [])
-    for one in self {
-      if let other = free[one.record.sequence], try one.isSame(as: other) {
-        found.append((one, other))
-        free[one.record.sequence] = nil
-      } else {
-        left.append(one)
-      }
+  /// The records that are the same change as one of `others`, each with that one.
+  func pairs(with others: [MergedRecord]) -> [(one: MergedRecord, other: MergedRecord)] {
+    if isEmpty || others.isEmpty { return [] }
+    func placed(_ one: MergedRecord) -> Change {
+      Change(isRemoval: one.isRemoval, birth: Birth(sequence: one.birth.sequence, tag: nil), time: one.time)
     }
-    if left.isEmpty { return found }
-    var paired: Set<Int> = []
-    for (hasOrigin, otherHas) in [(true, false), (false, true), (true, true)] {
-      let mine = left.filter { $0.hasOrigin == hasOrigin && !paired.contains($0.record.sequence) }
-      let candidates = others.filter { $0.hasOrigin == otherHas && free[$0.record.sequence] === $0 }
-      // Only values of one time are read and compared.
-      let times = Set(mine.map(\.time)).intersection(candidates.map(\.time))
-      var alike: [MergedRecord.Change: [MergedRecord]] = [:]
-      for other in candidates.reversed() where times.contains(other.time) {
-        alike[try other.change(), default: []].append(other)
-      }
-      for one in mine where times.contains(one.time) {
-        guard let other = alike[try one.change()]?.popLast() else { continue }
-        found.append((one, other))
-        free[other.record.sequence] = nil
-        paired.insert(one.record.sequence)
-      }
+    func born(_ one: MergedRecord) -> Change { Change(isRemoval: one.isRemoval, birth: one.birth) }
+    let byBirth = Dictionary(others.map { (born($0), $0) }) { first, _ in first }
+    let byTime = Dictionary(grouping: others, by: placed)
+    return compactMap { one in
+      if one.birth.tag != nil, let other = byBirth[born(one)] { return (one, other) }
+      let other = byTime[placed(one)]?.first { one.birth.tag == nil || $0.birth.tag == nil }
+      return other.map { (one, $0) }
     }
-    return found
   }
 }

@@ -7,15 +7,14 @@ extension VaultSnapshot {
   struct RewriteChanges {
     var slots: [KeySlot]
     var keys: DerivedKeys
-    var history: HistoryLimit
+    /// A new history limit.
+    var history: HistoryLimit?
     var merge: VaultMerge?
     /// Whether the file shows no state before its own, which is far above the present one.
     var advances = false
 
-    /// The key slots, keys and history limit of `vault` as they are.
-    init(of vault: VaultSnapshot) {
-      (slots, keys, history) = (vault.file.header.slots, vault.keys, vault.base.settings.history)
-    }
+    /// The key slots and keys of `vault` as they are.
+    init(of vault: VaultSnapshot) { (slots, keys) = (vault.file.header.slots, vault.keys) }
   }
 
   /// Whether a rewrite is due before `transaction` is appended: otherwise the tail without values, which every reader
@@ -38,7 +37,6 @@ extension VaultSnapshot {
     var header = file.header
     header.slots = changes.slots
     var settings = base.settings
-    settings.history = changes.history
     if newKeys === keys {
       if let lineage = settings.lineage { try keys.openLineage(lineage, vault: header.vaultID) }
     } else {
@@ -48,9 +46,11 @@ extension VaultSnapshot {
     // One change by a clock that is ahead must not make versions too old.
     let times = try [self, changes.merge?.theirs].map { vault throws(SecretError) in try vault?.lastTime() }
     let time = times.compactMap(\.self).reduce(now, min)
-    let rule = HistoryRule(changes.history, time: time)
     var sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
     if changes.advances { sequence += Layout.advance }
+    if let limit = changes.history { settings.history = HistorySetting(limit, sequence: sequence) }
+    if let merge = changes.merge { (settings.history, settings.taken) = (merge.history.setting, merge.taken) }
+    let rule = HistoryRule(settings.history.limit, time: time)
     var (recent, floor) =
       if let merge = changes.merge { merge.recentChanges } else { try changesBeforeRewrite() }
     if changes.advances { (recent, floor) = ([], sequence) }
@@ -63,13 +63,13 @@ extension VaultSnapshot {
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
     if let merge = changes.merge {
       for version in merge.secrets.lazy.flatMap({ rule.kept($0) }) {
-        try writer.append(version.record.rewritten(), version.vault, version.entry) { () throws(SecretError) in
-          try version.vault.sealedValue(of: version.entry)
+        try writer.append(version.record.rewritten(), version.copy.vault, version.entry) { () throws(SecretError) in
+          try version.copy.vault.sealedValue(of: version.entry)
         }
       }
     } else {
       // A version beyond the old limit does not come back under a new one.
-      let former = HistoryRule(base.settings.history, time: time)
+      let former = HistoryRule(base.settings.history.limit, time: time)
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       try forEachSecret(transaction.tail, withLeases: true) { records throws(SecretError) in

@@ -4,16 +4,14 @@ internal import FoundationEssentials
 
 /// How two copies of a vault become one. `VaultMerging` specifies the rules, whose numbers are given here.
 struct VaultMerge {
-  let ours, theirs: VaultSnapshot
-  private let ancestor: VaultSnapshot?
-  private let takesBack: Bool
-  /// The time of the changes that take something back, or keep it.
+  var theirs: VaultSnapshot { others.vault }
+  private let mine, others: MergedCopy
+  private let ancestor: MergedCopy?
+  private let undoes: Bool
+  /// The time of the changes that undo something.
   private let time: Int64
-  /// The states that each file shows: in ascending order, and as a set.
-  private let states: (ours: [Checkpoint], theirs: [Checkpoint])
-  private let shown: (ours: Set<Checkpoint>, theirs: Set<Checkpoint>)
-  /// The highest state that both show.
-  private let parted: Checkpoint
+  /// The sequence of the highest state that both show.
+  private let parted: Int
   /// The sequence up to which both files agree.
   private let agreed: Int
 
@@ -26,25 +24,20 @@ struct VaultMerge {
   /// Merges both copies. `theirs` and `ancestor` have the vault id and the keys of `ours`. Throws `.rolledBack` if no
   /// state is shown by both, and `.tampered`.
   init(
-    _ ours: VaultSnapshot, _ theirs: VaultSnapshot, ancestor: VaultSnapshot?, takingBack: Bool, time: Int64
+    _ ours: VaultSnapshot, _ theirs: VaultSnapshot, ancestor: VaultSnapshot?, undoing: Bool, time: Int64
   ) throws(SecretError) {
-    (self.ours, self.theirs, self.ancestor, takesBack, self.time) = (ours, theirs, ancestor, takingBack, time)
-    states = (try ours.shownChanges(), try theirs.shownChanges())
-    shown = (Set(states.ours), Set(states.theirs))
-    guard let parted = shown.ours.intersection(shown.theirs).max() else {
-      throw .partedTooLongAgo(path: theirs.file.path)
-    }
-    self.parted = parted
-    let floor = max(ours.base.recent.floor, theirs.base.recent.floor)
-    let first = shown.ours.symmetricDifference(shown.theirs).lazy.map(\.sequence).filter { $0 >= floor }.min()
-    let common = shown.ours.intersection(shown.theirs).lazy.map(\.sequence).filter { $0 >= floor }
-    agreed = common.filter { $0 < first ?? .max }.max() ?? 0
+    (mine, others) = (try MergedCopy(ours), try MergedCopy(theirs))
+    self.ancestor = try ancestor.map { one throws(SecretError) in try MergedCopy(one) }
+    (undoes, self.time) = (undoing && ancestor != nil, time)
+    let common = mine.shown.intersection(others.shown)
+    guard let parted = common.max() else { throw .partedTooLongAgo(path: theirs.file.path) }
+    self.parted = parted.sequence
+    let floor = max(mine.floor, others.floor)
+    let first = mine.shown.symmetricDifference(others.shown).lazy.map(\.sequence).filter { $0 >= floor }.min()
+    agreed = common.lazy.map(\.sequence).filter { $0 >= floor && $0 < first ?? .max }.max() ?? 0
     lastSequence = max(ours.state.sequence, theirs.state.sequence)
-
-    let (mine, others) = (try ours.mergedRecords(), try theirs.mergedRecords())
-    let before = try ancestor?.mergedRecords() ?? [:]
-    for id in Set(mine.keys).union(others.keys).sorted() {
-      try merge(mine[id] ?? [], others[id] ?? [], before[id] ?? [])
+    for id in Set(mine.secrets.keys).union(others.secrets.keys).sorted() {
+      try merge(mine.secrets[id] ?? [], others.secrets[id] ?? [], self.ancestor?.secrets[id] ?? [])
     }
   }
 
@@ -52,147 +45,122 @@ struct VaultMerge {
 
   /// Adds the merge of the records of one secret, which are `before` in the ancestor.
   private mutating func merge(
-    _ mine: [MergedRecord], _ others: [MergedRecord], _ before: [MergedRecord]
+    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ before: [MergedRecord]
   ) throws(SecretError) {
-    if let last = mine.last, last.record.sequence <= agreed, !mine.contains(where: { $0.record.conflict != nil }),
-      mine.elementsEqual(others, by: { $0.record.hasBytes(of: $1.record) })
+    if let last = ours.last, last.record.sequence <= agreed, ours.heads.count == 1,
+      ours.elementsEqual(theirs, by: { $0.record.hasBytes(of: $1.record) })
     {
-      return secrets.append(mine)
+      return secrets.append(ours)
     }
-    let (ours, theirs) = (mine.remembered, others.remembered)
-    for (one, other) in try ours.twins(in: theirs) { (one.twin, other.twin) = (other, one) }
+    var theirs = theirs
+    let undone = try compare(ours, &theirs, before)
     defer { for one in ours + theirs { one.twin = nil } }
-    for records in [ours, theirs] {
-      for (one, _) in try records.twins(in: before.remembered) { one.isOfAncestor = true }
-    }
-    compare(ours, shown.theirs)
-    compare(theirs, shown.ours)
-    for one in theirs { one.isLeftOut = one.isOfAncestor && !one.isKnown }
-    if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
     let heads = (ours: ours.heads, theirs: theirs.heads)
-    for one in heads.ours + heads.theirs { one.isHead = true }
-    for one in heads.ours + heads.theirs { one.stands = one.isNews || one.twin?.isHead ?? false }
-    // Rules 1 to 3 and 8. Then rule 4.
-    let taken = report.count
-    var all = try takenBack(ours, theirs, heads)
-    if all == nil { all = try joined(ours, theirs, heads) }
-    var found: [MergedRecord] = []
-    for one in all ?? [] where !one.isRemoval || found.last?.isRemoval == false { found.append(one) }
+    let standing = heads.ours.filter { $0.isNews || heads.theirs.has($0.twin) } + heads.theirs.filter(\.isNews)
+    var (found, newest, isChanged): ([MergedRecord], MergedRecord?, Bool) = (ours, nil, true)
+    if let undone {
+      (found, isChanged) = (ours + [undone], false)
+    } else if let best = standing.max(by: { $0.rank < $1.rank }) {
+      newest = best
+      let isOurs = best.copy === mine
+      let news = (isOurs ? theirs : ours).filter(\.isNews)
+      let kept = (isOurs ? ours : theirs).filter { $0.isKept && $0 !== best }
+      // A removal stays behind the value that it removes.
+      let end = kept.count - (best.isRemoval && !kept.isEmpty ? 1 : 0)
+      found = kept[..<end] + news + kept[end...] + [best]
+      let isMoved = best !== (isOurs ? ours : theirs).last
+      best.isNew = best.isNew || isMoved
+      isChanged = isMoved || !news.isEmpty
+      if !isOurs {
+        let name = try best.record.identifier()
+        report.changes.append(MergeReport.Change(name, best.isRemoval ? nil : best, at: best.date))
+      }
+    } else {
+      let all = ours.filter(\.isKept) + theirs.filter(\.isNews)
+      found = Array(all[..<(all.lastIndex(where: \.isRemoval).map { $0 + 1 } ?? 0)])
+    }
+    // Rule 4.
+    found = found.indices.filter { at in !found[at].isRemoval || at > 0 && !found[at - 1].isRemoval }.map { found[$0] }
+    if let last = ours.last, found.isEmpty { report.erased.append(try last.record.identifier()) }
     // Rules 5 to 7.
     for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
-    let newest = found.last
-    let number = newest?.isNew == true ? lastSequence + found.count(where: \.isNew) : newest?.record.sequence
-    var lost: [MergedRecord] = []
-    for one in found.dropLast() where one.stands && !one.isRemoval && newest?.isRemoval == false {
-      if let newest, try !one.hasValue(of: newest) { lost.append(one) }
-    }
-    for one in lost { one.conflict = number }
-    if let newest, !lost.isEmpty,
-      !(lost + [newest]).allSatisfy({ ($0.vault === self.ours ? $0 : $0.twin)?.isHead ?? false })
-    {
-      report.conflicts.append(try newest.record.identifier())
-    }
-    if ancestor != nil, report.count == taken, try !before.remembered.hasNewest(of: theirs),
-      let one = (mine + others).last
-    {
-      report.untouched.append(try one.record.identifier())
-    }
+    let number = found.last.map { $0.isNew ? lastSequence + found.count(where: \.isNew) : $0.record.sequence }
+    var conflicts: [MergedRecord] = []
     for one in found {
       if one.isNew { lastSequence += 1 }
-      let keepsNothing = one.keepsNothing && !one.isUnmarked
-      if !one.isNew, one.conflict == one.record.conflict, keepsNothing == one.keepsNothing { continue }
-      let origin = one.record.origin ?? (one.isNew ? state(of: one) : nil)
-      one.record = try one.record.merged(
-        one.isNew ? lastSequence : one.record.sequence, conflict: one.conflict, keepsNothing: keepsNothing,
-        origin: one.isStored ? nil : origin, time: one.newTime)
+      one.isUnmarked = isChanged
+      let stands = standing.has(one) || one.twin.map { standing.has($0) } ?? false
+      var (conflict, twin): (Int?, Int?)
+      if let newest, stands, one !== newest, !one.isRemoval, !newest.isRemoval {
+        if try one.hasValue(of: newest) { twin = number } else { conflict = number }
+      }
+      if conflict != nil { conflicts.append(one) }
+      try one.place(at: one.isNew ? lastSequence : one.record.sequence, conflict: conflict, twin: twin)
+    }
+    let isNoted = (conflicts + [newest].compactMap(\.self)).allSatisfy { heads.ours.has($0) || heads.ours.has($0.twin) }
+    if let newest, !conflicts.isEmpty, !isNoted {
+      report.conflicts.append(try newest.record.identifier())
     }
     if !found.isEmpty { secrets.append(found) }
   }
 
-  /// Finds what a file that shows the states `shown` makes of the records of the other one.
-  private func compare(_ records: [MergedRecord], _ shown: Set<Checkpoint>) {
-    for one in records {
-      one.isNew = one.record.sequence > agreed || one.twin.map { $0.record.sequence != one.record.sequence } ?? false
-      let isKnown = one.isShared || one.record.sequence <= parted.sequence
-      one.isKnown = isKnown || one.record.origin.map(shown.contains) ?? false
-    }
-  }
-
-  /// All records of ours, if theirs takes the secret back.
-  private mutating func takenBack(
-    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ heads: (ours: [MergedRecord], theirs: [MergedRecord])
-  ) throws(SecretError) -> [MergedRecord]? {
-    let present = heads.theirs.last.flatMap { $0.isRemoval ? nil : $0 }
-    guard let newest = heads.ours.last, newest.isGone, !heads.theirs.contains(where: \.isNews),
-      !newest.isRemoval || present != nil
-    else { return nil }
-    let name = try newest.record.identifier()
-    report.takenBack.append(MergeReport.Change(name, present, at: newest.date))
-    if !takesBack {
-      for one in ours where one.isKnown && !one.isShared { (one.isNew, one.isStored) = (true, true) }
-      for one in heads.ours { one.stands = true }
-      if newest.isStored { newest.newTime = heads.ours.dropLast().reduce(time) { max($0, $1.time) } }
-      return ours
-    }
-    for one in heads.ours where one.isGone { one.stands = false }
-    if heads.ours.contains(where: \.stands) { return nil }
-    let record =
-      if let present {
-        try present.record.merged(
-          0, conflict: nil, keepsNothing: present.keepsNothing, origin: nil, time: nil)
-      } else {
-        try Record(
-          removing: name, id: newest.record.id, sequence: 0, time: Timestamp.date(time),
-          keepsNothing: theirs.isEmpty && newest.isKnown)
+  /// Finds what each file makes of the records of the other one. Returns the record of the change that undoes what the
+  /// ancestor has and theirs has not, if there is one (rule 8).
+  private mutating func compare(
+    _ ours: [MergedRecord], _ theirs: inout [MergedRecord], _ before: [MergedRecord]
+  ) throws(SecretError) -> MergedRecord? {
+    let (mine, present, ancestors) = (ours.puts, theirs.puts, before.puts)
+    let isSame = present.count == ancestors.count && present.pairs(with: ancestors).count == present.count
+    let undoable = mine.pairs(with: ancestors).map(\.one).filter { [$0].pairs(with: present).isEmpty }
+    let isOfCommit = undoable.count == mine.count && (!undoable.isEmpty || ancestors.isEmpty)
+    let last = ours.last ?? present.last
+    if ancestor == nil || !undoes && !isSame {
+      for (one, other) in ours.pairs(with: theirs) { (one.twin, other.twin) = (other, one) }
+      let copies = (self.mine, others)
+      func knows(_ copy: MergedCopy, _ one: MergedRecord) -> Bool {
+        one.twin != nil || copy.knows(one.birth, at: one.record.sequence, parted: parted)
       }
-    let added = MergedRecord((present ?? newest).entry, in: (present ?? newest).vault)
-    (added.record, added.isNew, added.isStored, added.newTime) = (record, true, true, time)
-    return ours + [added]
-  }
-
-  /// What is kept of both, with the best of the heads that stand as the newest record.
-  private mutating func joined(
-    _ ours: [MergedRecord], _ theirs: [MergedRecord], _ heads: (ours: [MergedRecord], theirs: [MergedRecord])
-  ) throws(SecretError) -> [MergedRecord] {
-    let standing = heads.ours.filter(\.stands) + heads.theirs.filter { $0.stands && !$0.isShared }
-    guard var newest = standing.first else {
-      let kept = ours.filter(\.isKept)
-      return kept.isEmpty || kept.last === ours.last ? kept : kept + ours.suffix(1)
+      for one in ours { one.isKnown = knows(copies.1, one) }
+      for one in theirs { one.isKnown = knows(copies.0, one) }
+      for (one, _) in theirs.pairs(with: before) { one.isLeftOut = !one.isKnown }
+      if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
+    } else {
+      let isOther = !undoes && present.contains { !self.mine.knows($0.birth, at: $0.record.sequence, parted: parted) }
+      if let one = present.last, isOther { report.leftOut.append(try one.record.identifier()) }
+      theirs = []
     }
-    for one in standing where newest.rank < one.rank { newest = one }
-    let isOurs = newest.vault === self.ours
-    if !isOurs {
-      let name = try newest.record.identifier()
-      report.changes.append(MergeReport.Change(name, newest.isRemoval ? nil : newest, at: newest.date))
+    for one in ours + theirs {
+      one.isNew = one.record.sequence > agreed || one.twin.map { $0.record.sequence != one.record.sequence } ?? false
     }
-    let news = (isOurs ? theirs : ours).filter(\.isNews)
-    let kept = (isOurs ? ours : theirs).filter { $0.isKept && $0 !== newest }
-    // A removal stays behind the value that it removes.
-    let end = kept.dropLast(newest.isRemoval ? 1 : 0).count
-    let result = kept[..<end] + news + kept[end...] + [newest]
-    let isMoved = newest !== (isOurs ? heads.ours : heads.theirs).last
-    if isMoved { newest.isNew = true }
-    if !news.isEmpty || isMoved {
-      for one in result { one.isUnmarked = true }
+    guard ancestor != nil, !isSame, let last else { return nil }
+    let name = try last.record.identifier()
+    let isUndone = undoes && isOfCommit
+    if undoes && !isUndone { report.untouched.append(name) }
+    let isAgainst = undoable.contains { !$0.isKnown } || mine.isEmpty && ancestors.isEmpty
+    let isRefused = !undoes && isAgainst && !theirs.heads.contains(where: \.isNews)
+    if isUndone || isRefused {
+      report.takenBack.append(MergeReport.Change(name, present.last, at: (ours.last ?? last).date))
     }
-    return Array(result)
-  }
-
-  /// The lowest state of the file of `one` that has its change.
-  private func state(of one: MergedRecord) -> Checkpoint {
-    let states = one.vault === ours ? states.ours : states.theirs
-    return states[states.partitioningIndex { $0.sequence >= one.record.sequence }]
+    if !isUndone { return nil }
+    let record =
+      if let present = present.last {
+        try present.record.merged(0, conflict: nil, twin: nil, hasKeptNothing: true, origin: nil, time: time)
+      } else {
+        try Record(removing: name, id: last.record.id, sequence: 0, time: Timestamp.date(time))
+      }
+    return MergedRecord(record, valueOf: (present.last ?? last).entry, in: (present.last ?? last).copy)
   }
 
   // MARK: The rest of the file
 
   /// Whether ours shows the state of theirs.
-  var isOlder: Bool { shown.ours.contains(theirs.state.checkpoint) }
+  var isOlder: Bool { mine.shown.contains(theirs.state.checkpoint) }
   /// Whether theirs shows the state of ours.
-  var isLater: Bool { shown.theirs.contains(ours.state.checkpoint) }
+  var isLater: Bool { others.shown.contains(mine.vault.state.checkpoint) }
 
   /// The key slots that the vault has then.
   func slots(of outcome: MergeReport.Outcome) -> [KeySlot] {
+    let (ours, theirs) = (mine.vault, others.vault)
     let (mine, others) = (ours.file.header.slots, theirs.file.header.slots)
     if outcome == .replaced { return others }
     func removed(_ slot: KeySlot, by vault: VaultSnapshot) -> Bool {
@@ -211,9 +179,9 @@ struct VaultMerge {
     func without(_ other: [KeySlot], _ slots: [KeySlot]) -> [VaultKeySlot] {
       slots.enumerated().filter { !other.has($0.element) }.map { VaultKeySlot($0.element, at: $0.offset) }
     }
-    let mine = ours.file.header.slots
+    let (ours, mine) = (self.mine.vault, self.mine.vault.file.header.slots)
     (report.addedSlots, report.removedSlots) = (without(mine, slots), without(slots, mine))
-    report.historyLimit = ours.base.settings.history == theirs.base.settings.history ? nil : limit
+    report.historyLimit = ours.base.settings.history.limit == limit ? nil : limit
     let own = mine.first { $0.id == ours.keys.slot }
     report.locksOut =
       own.map { own in !slots.has(own) && !slots.contains { $0.recipient != nil && $0.recipient == own.recipient } }
@@ -222,45 +190,66 @@ struct VaultMerge {
 
   /// The known slots of both that neither lists as removed.
   var unlistedSlots: [KeySlot] {
+    let ours = mine.vault
     let former = (ours.base.settings.formerSlots + theirs.base.settings.formerSlots).map(\.id)
     var ids = Set(former)
     return (ours.file.header.slots + theirs.file.header.slots).filter { $0.isKnown && ids.insert($0.id).inserted }
   }
 
-  /// The history limit of the merge.
-  var historyLimit: HistoryLimit {
-    let (one, two) = (ours.base.settings.history, theirs.base.settings.history)
-    if one == two { return one }
-    if let ancestor, ancestor.state.checkpoint == parted {
-      let former = ancestor.base.settings.history
-      if former == one { return two }
-      if former == two { return one }
-    }
-    if (one.versions == 0) != (two.versions == 0) { return one.versions == 0 ? two : one }
-    let days = one.days == 0 || two.days == 0 ? 0 : max(one.days, two.days)
-    return HistoryLimit(versions: max(one.versions, two.versions), days: days) ?? one
+  /// The history limit of the merge, and whether it is that of ours.
+  var history: (setting: HistorySetting, isOurs: Bool) {
+    let (one, two) = (mine.vault.base.settings.history, theirs.base.settings.history)
+    let births = (one: mine.birth(one.sequence, one.origin), two: others.birth(two.sequence, two.origin))
+    let isKnown = mine.knows(births.two, at: two.sequence, parted: parted)
+    // Of two that both know, the smaller replaced the larger.
+    let isBetter = isKnown ? !two.limit.isSmaller(than: one.limit) : !one.limit.isSmaller(than: two.limit)
+    let isOurs =
+      ancestor.map { undoes || two == $0.vault.base.settings.history } ?? false
+      || (isKnown == others.knows(births.one, at: one.sequence, parted: parted) ? isBetter : isKnown)
+    let (setting, birth) = isOurs ? (one, births.one) : (two, births.two)
+    if setting.sequence <= agreed, one.sequence == two.sequence || births.one != births.two { return (setting, isOurs) }
+    return (HistorySetting(setting.limit, sequence: lastSequence + 1, origin: birth.origin), isOurs)
+  }
+
+  /// Whether the merge has all of theirs: with an ancestor only if theirs comes from it, and ours has all of that.
+  private var isWhole: Bool {
+    guard let state = ancestor?.vault.state.checkpoint else { return ancestor == nil }
+    return !undoes && mine.shown.contains(state) && others.shown.contains(state)
   }
 
   /// The changes that the root of the merge lists, and the sequence from which on they are complete.
   var recentChanges: ([Checkpoint], floor: Int) {
-    let isWhole = report.leftOut.isEmpty
-    let changes = isWhole ? shown.ours.union(shown.theirs).sorted() : states.ours
-    let floor = max(ours.base.recent.floor, isWhole ? theirs.base.recent.floor : 0)
+    let changes = isWhole ? mine.shown.union(others.shown).sorted() : mine.states
+    let floor = max(mine.floor, isWhole ? others.floor : 0)
     return Checkpoint.latest(Layout.maximumRecentChanges, of: changes, floor: floor)
+  }
+
+  /// The changes of both that were taken without the others of their branch.
+  var taken: [Checkpoint] {
+    var taken = Set(mine.vault.base.settings.taken)
+    if isWhole {
+      taken.formUnion(theirs.base.settings.taken)
+      taken.subtract(mine.shown.union(others.shown))
+    } else {
+      let news = secrets.joined().filter { $0.copy === others && $0.isNews }
+      taken.formUnion(news.compactMap(\.birth.origin))
+      let limit = theirs.base.settings.history
+      if !history.isOurs { taken.formUnion([others.birth(limit.sequence, limit.origin).origin].compactMap(\.self)) }
+    }
+    return taken.sorted().suffix(Layout.maximumTakenChanges)
+  }
+}
+
+extension HistoryLimit {
+  /// Whether `other` keeps more versions, or as many for longer.
+  fileprivate func isSmaller(than other: HistoryLimit) -> Bool {
+    func size(_ limit: HistoryLimit) -> (Int, Int) { (limit.versions, limit.days == 0 ? .max : limit.days) }
+    return size(self) < size(other)
   }
 }
 
 extension Array<KeySlot> {
   fileprivate func has(_ slot: KeySlot) -> Bool {
     contains { slot.isKnown ? $0.isKnown && $0.id == slot.id : $0.bytes == slot.bytes }
-  }
-}
-
-extension VaultSnapshot {
-  /// The records of each secret, by the lookup id.
-  fileprivate func mergedRecords() throws(SecretError) -> [Bytes16: [MergedRecord]] {
-    var all: [Bytes16: [MergedRecord]] = [:]
-    try forEachSecret { records in all[records[0].record.id] = records.map { MergedRecord($0, in: self) } }
-    return all
   }
 }

@@ -80,7 +80,7 @@ final class VaultTransaction: SecretAccess {
     let id = lookupID(identifier)
     let changes = tail.frames[vault.tail.frames.count...].filter { $0.head.id == id }
     let records = try vault.records(identifier, id: id) + changes.map(tail.entry)
-    return HistoryRule(vault.base.settings.history, now: now()).kept(withoutErased(records, id))
+    return HistoryRule(vault.base.settings.history.limit, now: now()).kept(withoutErased(records, id))
   }
 
   private func opened(_ entry: BlockEntry) throws(SecretError) -> Secret {

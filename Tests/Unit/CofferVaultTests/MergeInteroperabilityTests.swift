@@ -15,9 +15,9 @@ import Testing
     let cases = directory.file("cases")
     try FileManager.default.createDirectory(atPath: cases, withIntermediateDirectories: false)
     let environment = ProcessInfo.processInfo.environment
-    let script = Vector.directory.appending(path: "merge_histories.py").path()
+    let script = Vector.directory.appending(path: "merge_causality.py").path()
     let command = [
-      "/usr/bin/python3", script, "--histories", environment["COFFER_MERGE_HISTORIES"] ?? "30", "--seed",
+      "/usr/bin/python3", script, "--merges", environment["COFFER_MERGES"] ?? "300", "--seed",
       environment["COFFER_MERGE_SEED"] ?? "1", "--write", cases,
     ]
     let result = try ChildProcess.run(command, environment: environment)
@@ -35,12 +35,10 @@ import Testing
 /// A merge of the second implementation.
 private struct MergeCase: Decodable {
   struct Expected: Decodable, Equatable {
-    let entries, formerSlots: [[Scalar]]
-    let recent: [[Scalar]]
-    let sequence, floor, takenBack: Int
-    let limit: [Int]
+    let entries, formerSlots, recent, taken: [[Scalar]]
+    let sequence, floor, leftOut, refused, erased: Int
+    let limit: [Scalar]
     let slots: [String]
-    let leftOut: Bool
   }
   enum Scalar: Decodable, Equatable {
     case number(Int)
@@ -58,7 +56,7 @@ private struct MergeCase: Decodable {
     }
   }
   let ours, theirs, ancestor, key: String
-  let takesBack: Bool
+  let undoes: Bool
   let time: Double
   let expected: Expected
 
@@ -76,7 +74,7 @@ private struct MergeCase: Decodable {
     let report = try backend.merge(
       with: VaultCopy(bytes(ofHex: theirs), named: "theirs"),
       ancestor: ancestor.isEmpty ? nil : VaultCopy(at: write(ancestor, "ancestor")),
-      takingBack: takesBack)
+      undoing: undoes)
     let file = try Data(contentsOf: URL(filePath: backend.path))
     switch report.outcome {
     case .unchanged: #expect(Array(file) == bytes(ofHex: ours))
@@ -96,22 +94,24 @@ private struct MergeCase: Decodable {
         let value = entry.isRemoval ? [] : try vault.value(of: entry, for: name).array()
         entries.append([
           .text(name.account), .number(entry.isRemoval ? 2 : 1), .number(record.sequence),
-          .number(Int(record.time)), .text(value.hex), .number(record.conflict ?? 0),
-          .number(record.keepsNothing ? 1 : 0), .number(record.origin?.sequence ?? 0),
-          .text(record.origin?.tailTag.hex ?? ""),
+          .number(Int(record.time)), .text(value.hex), .number(record.conflict ?? 0), .number(record.twin ?? 0),
+          .number(record.keepsNothing ? 1 : 0), .number(record.keepsNoHistory && !record.keepsNothing ? 1 : 0),
+          .number(record.origin?.sequence ?? 0), .text(record.origin?.tailTag.hex ?? ""),
         ])
       }
     }
-    let settings = vault.base.settings
+    func pairs(_ list: [Checkpoint]) -> [[Scalar]] { list.map { [.number($0.sequence), .text($0.tailTag.hex)] } }
+    let (settings, history) = (vault.base.settings, vault.base.settings.history)
     return Expected(
       entries: entries,
-      formerSlots: settings.formerSlots.map {
-        [.text($0.id.hex), .number($0.isTrace ? 1 : 0), .number($0.sequence), .text($0.label)]
-      },
-      recent: try vault.recentChanges().map { [.number($0.sequence), .text($0.tailTag.hex)] },
-      sequence: vault.state.sequence, floor: vault.base.recent.floor, takenBack: report.takenBack.count,
-      limit: [settings.history.versions, settings.history.days],
-      slots: vault.file.header.slots.map { Array($0.bytes).hex }, leftOut: !report.leftOut.isEmpty)
+      formerSlots: settings.formerSlots.map { [.text($0.id.hex), .number($0.sequence), .text($0.label)] },
+      recent: pairs(try vault.recentChanges()), taken: pairs(settings.taken),
+      sequence: vault.state.sequence, floor: vault.base.recent.floor, leftOut: report.leftOut.count,
+      refused: undoes ? 0 : report.takenBack.count, erased: report.erased.count,
+      limit: [
+        .number(history.limit.versions), .number(history.limit.days), .number(history.sequence),
+        .number(history.origin?.sequence ?? 0), .text(history.origin?.tailTag.hex ?? ""),
+      ], slots: vault.file.header.slots.map { Array($0.bytes).hex })
   }
 }
 

@@ -114,12 +114,13 @@ import Testing
     #expect(try inConflict("name") == ["ann"])
   }
 
-  @Test func aLimitThatKeepsNothingHasNoAge() throws {
+  @Test func ofTwoLimitsThatWereSetApartTheLargerCounts() throws {
     let other = try branch(copy)
-    let limit = try vault.historyLimit()
     try other.setHistoryLimit(.none)
-    try vault.set("ours", Array("1".utf8))
-    #expect(try vault.merge(with: VaultCopy(at: copy)).historyLimit == limit)
+    let limit = try #require(HistoryLimit(versions: 3, days: 0))
+    try vault.setHistoryLimit(limit)
+    #expect(try vault.merge(with: VaultCopy(at: copy)).historyLimit == nil)
+    #expect(try other.merge(with: VaultCopy(at: vault.path)).historyLimit == limit)
     #expect(try vault.historyLimit() == limit)
   }
 
@@ -158,26 +159,29 @@ import Testing
 
   // MARK: What the other side takes away
 
-  @Test func anErasedSecretIsTakenBackOnlyIfThatIsSaid() throws {
+  @Test func anErasureMergesByItselfInBothDirections() throws {
     try vault.set("name", Array("1".utf8))
-    let other = try branch(copy)
+    let (other, before) = (try branch(copy), directory.file("before"))
     try vault.set("ours", Array("2".utf8))
+    _ = try branch(before)
     try other.erase(identifier("name"))
-    #expect(try vault.merge(with: VaultCopy(at: copy)).takenBack.map(\.identifier) == [identifier("name")])
-    #expect(try values(vault) == ["name": "1", "ours": "2"])
-    // What stays counts as stored again, so the other side gets it back.
-    #expect(try other.merge(with: VaultCopy(at: vault.path)).outcome == .replaced)
-    #expect(try values(other) == ["name": "1", "ours": "2"])
-  }
-
-  @Test func anErasedSecretThatIsTakenBackLeavesNothing() throws {
-    try vault.set("name", Array("1".utf8))
-    let other = try branch(copy)
-    try vault.set("ours", Array("2".utf8))
-    try other.erase(identifier("name"))
-    try vault.merge(with: VaultCopy(at: copy), takingBack: true)
+    #expect(try vault.merge(with: VaultCopy(at: copy)).erased == [identifier("name")])
     #expect(try values(vault) == ["ours": "2"])
     #expect(try vault.versions(of: identifier("name")).isEmpty)
+    #expect(try other.merge(with: VaultCopy(at: before)).erased.isEmpty)
+    #expect(try values(other) == ["ours": "2"])
+  }
+
+  /// A removal that keeps nothing, or under the limit 0, leaves no record after the next rewrite.
+  @Test(arguments: [true, false]) func aRemovalThatLeftNoRecordMergesByItself(withLimit: Bool) throws {
+    if withLimit { try vault.setHistoryLimit(.none) }
+    try vault.store(SecretBytes("1"), for: identifier("name"), metadata: .newValue, history: withLimit ? .unchanged : .none)
+    let other = try branch(copy)
+    try vault.set("ours", Array("2".utf8))
+    try other.remove(identifier("name"))
+    try other.addKeySlot(FixedCredential.otherKey.credential)
+    #expect(try vault.merge(with: VaultCopy(at: copy)).erased == [identifier("name")])
+    #expect(try values(vault) == ["ours": "2"])
   }
 
   @Test func anErasureTakesOnlyTheValueThatItsMakerSaw() throws {
@@ -186,38 +190,61 @@ import Testing
     try other.set("name", Array("bob".utf8))
     try vault.merge(with: VaultCopy(at: copy))
     try other.erase(identifier("name"))
-    try vault.merge(with: VaultCopy(at: copy), takingBack: true)
+    try vault.merge(with: VaultCopy(at: copy))
     #expect(try values(vault) == ["name": "ann"])
     #expect(try vault.versions(of: identifier("name")).count == 1)
   }
 
-  @Test func whatIsNotTakenBackStaysWithItsVersions() throws {
-    let third = try branch(directory.file("third"))
-    try vault.set("name", Array("ann".utf8))
-    try third.set("name", Array("carl".utf8))
-    try vault.merge(with: VaultCopy(at: third.path))
+  @Test func aChangeThatWasTakenAloneAndErasedDoesNotComeBackWithItsBranch() throws {
     let other = try branch(copy)
-    try other.erase(identifier("name"))
+    try other.set("first", Array("1".utf8))
+    let ancestor = directory.file("ancestor")
+    try FileManager.default.copyItem(atPath: copy, toPath: ancestor)
+    try other.set("name", Array("2".utf8))
+    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor))
+    #expect(try values(vault) == ["name": "2"])
+    try vault.erase(identifier("name"))
     try vault.merge(with: VaultCopy(at: copy))
-    try other.set("other", Array("1".utf8))
-    #expect(try vault.merge(with: VaultCopy(at: copy)).takenBack.isEmpty)
-    #expect(try values(vault) == ["name": "carl", "other": "1"])
-    #expect(try inConflict("name") == ["ann"])
+    #expect(try values(vault) == ["first": "1"])
   }
 
-  @Test func whatIsNotTakenBackStaysPresentByAClockThatIsBehind() throws {
-    let (third, before) = (directory.file("third"), directory.file("before"))
-    _ = try branch(third)
-    try open(vault.path, atSecond: 5000).set("name", Array("loser".utf8))
-    try open(third, atSecond: 6000).set("name", Array("winner".utf8))
-    try open(vault.path, atSecond: 7000).merge(with: VaultCopy(at: third))
-    for path in [copy, before] { _ = try branch(path) }
-    try open(copy, atSecond: 7000).erase(identifier("name"))
-    try open(vault.path, atSecond: 3000).merge(with: VaultCopy(at: copy))
-    try open(before, atSecond: 8000).set("other", Array("1".utf8))
-    try open(vault.path, atSecond: 9000).merge(with: VaultCopy(at: before))
-    #expect(try values(vault) == ["name": "winner", "other": "1"])
-    #expect(try inConflict("name") == ["loser"])
+  @Test func ofEqualValuesStoredApartARemovalTakesOne() throws {
+    let other = try branch(copy)
+    try other.set("name", Array("same".utf8))
+    try vault.set("name", Array("same".utf8))
+    let third = try branch(directory.file("third"))
+    try vault.merge(with: VaultCopy(at: copy))
+    try other.remove(identifier("name"))
+    try vault.merge(with: VaultCopy(at: copy))
+    #expect(try values(vault) == ["name": "same"])
+    try third.remove(identifier("name"))
+    try vault.merge(with: VaultCopy(at: third.path))
+    #expect(try values(vault).isEmpty)
+  }
+
+  @Test func aSecretThatKeepsNothingKeepsNothingAfterAConflict() throws {
+    try vault.store(SecretBytes("0"), for: identifier("name"), metadata: .newValue, history: .none)
+    let other = try branch(copy)
+    try other.set("name", Array("1".utf8))
+    try vault.set("name", Array("2".utf8))
+    #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts == [identifier("name")])
+    #expect(try inConflict("name") == ["1"])
+    for value in ["3", "4"] { try vault.set("name", Array(value.utf8)) }
+    #expect(try vault.versions(of: identifier("name")).count == 1)
+  }
+
+  @Test func aLoweredLimitIsNotRaisedByAMerge() throws {
+    let other = try branch(copy)
+    try other.setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
+    try vault.set("ours", Array("1".utf8))
+    let merged = try branch(directory.file("merged"))
+    try merged.merge(with: VaultCopy(at: copy))
+    #expect(try merged.historyLimit().versions == 1)
+    try vault.set("more", Array("1".utf8))
+    for one in [copy, merged.path] {
+      try vault.merge(with: VaultCopy(at: one))
+      #expect(try vault.historyLimit().versions == 1)
+    }
   }
 
   @Test func anOlderFileOnOurCommitUndoesNothing() throws {
@@ -233,8 +260,8 @@ import Testing
     #expect(Set(report.takenBack.map(\.identifier.account)) == ["rotated", "removed", "added"])
     #expect(report.changes.isEmpty)
     #expect(try values(vault) == ["rotated": "new", "added": "2"])
-    // A revert says so, and everything stays in the history.
-    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), takingBack: true)
+    // A revert undoes it, and everything stays in the history.
+    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), undoing: true)
     #expect(try values(vault) == ["rotated": "old", "removed": "1"])
     #expect(try vault.versions(of: identifier("rotated")).count == 3)
   }
@@ -245,7 +272,7 @@ import Testing
     try vault.setHistoryLimit(#require(HistoryLimit(versions: 5, days: 0)))
     let ancestor = directory.file("ancestor")
     _ = try branch(ancestor)
-    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), takingBack: true)
+    try vault.merge(with: VaultCopy(at: copy), ancestor: VaultCopy(at: ancestor), undoing: true)
     #expect(try vault.historyLimit().versions == 5)
   }
 
@@ -326,9 +353,9 @@ import Testing
     let other = try branch(copy)
     try other.set("theirs", Array("1".utf8))
     let copied = try VaultCopy(at: copy)
-    let found = try vault.mergePreview(with: copied, takingBack: false)
+    let found = try vault.mergePreview(with: copied)
     try vault.set("ours", Array("2".utf8))
-    expectError(.conflict) { _ = try vault.merge(with: copied, takingBack: false, previewed: found) }
+    expectError(.conflict) { _ = try vault.merge(with: copied, previewed: found) }
     #expect(try values(vault) == ["ours": "2"])
   }
 
@@ -364,7 +391,7 @@ import Testing
     try other.setHistoryLimit(#require(HistoryLimit(versions: 900, days: 0)))
     for _ in 0..<2 {
       expectError(.conflict) { try vault.merge(with: VaultCopy(at: copy)) }
-      let found = try vault.mergePreview(with: VaultCopy(at: copy), takingBack: false)
+      let found = try vault.mergePreview(with: VaultCopy(at: copy))
       #expect(found.locksOut)
       #expect(found.addedSlots.map(\.label) == ["theirs"])
       #expect(found.removedSlots.map(\.id) == [slot])
@@ -372,8 +399,8 @@ import Testing
       // First the copy goes on from the vault, then both were changed.
       try vault.set("ours", Array("1".utf8))
     }
-    let found = try vault.mergePreview(with: VaultCopy(at: copy), takingBack: false)
-    _ = try vault.merge(with: VaultCopy(at: copy), takingBack: false, previewed: found)
+    let found = try vault.mergePreview(with: VaultCopy(at: copy))
+    _ = try vault.merge(with: VaultCopy(at: copy), previewed: found)
     let opened = VaultBackend(path: vault.path, credentials: [FixedCredential.otherKey])
     #expect(try values(opened) == ["ours": "1"])
   }

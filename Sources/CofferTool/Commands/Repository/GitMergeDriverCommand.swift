@@ -8,8 +8,8 @@ struct GitMergeDriverCommand: ParsableCommand {
     discussion: """
       secret init --git configures it for a clone. git calls it with the file from which both sides come, the file of each \
       side, and the path of the vault, and the merge takes the place of the second file: see secret merge. With status 1, git \
-      lists the vault as unmerged: a secret has more than one value, or the other side takes back what it has no change for, outside \
-      of a revert, or the vault could not be merged, and is the file of your side.
+      lists the vault as unmerged: a secret has more than one value, or one commit is taken that goes back to an earlier state, or \
+      the vault could not be merged, and is the file of your side.
       """)
 
   @Argument(help: "The file from which both sides come: %O.")
@@ -38,6 +38,9 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     if operation == .merge && report.outcome == .unchanged {
       note("secret: The other side has an older state of \(path), which adds nothing.")
+    }
+    for identifier in report.erased.sorted() {
+      note("secret: “\(identifier.account)” was erased on the other side of \(path), and is gone here too.")
     }
     for identifier in report.conflicts.sorted() {
       note(
@@ -84,7 +87,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
     return try vault.merge(
       with: VaultCopy(at: theirs), ancestor: operation == .merge ? nil : Self.copy(at: ancestor),
-      takingBack: operation == .revert)
+      undoing: operation == .revert)
   }
 
   /// The vault in the file, or `nil` if the file has none: git gives an empty one if both sides added the vault.

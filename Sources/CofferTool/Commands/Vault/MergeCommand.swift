@@ -9,11 +9,11 @@ struct MergeCommand: ParsableCommand {
     "merge", abstract: "Merge another copy of the vault into it.",
     discussion: """
       OTHER is a copy that went its own way: from another machine, a branch or a backup. What it changed since is merged, \
-      secret by secret; of two values of one secret the later one is present, and the other stays in its history. Key slots \
-      that it added stay, and removed ones do not come back. An older copy changes nothing, and one that only goes on from this \
-      vault takes its place as it is. Prints what came, and asks on a terminal. What the copy takes away without a change that \
-      says so, such as erased secrets, is listed by itself, and stays unless you say otherwise. Exits with status 1 if there \
-      are conflicts: see secret history. A copy under another master key is refused.
+      secret by secret; of two values of one secret the later one is present, and the other stays in its history. What the \
+      copy has erased is erased, unless it was changed here since. Key slots that it added stay, and removed ones do not come \
+      back. An older copy changes nothing, and one that only goes on from this vault takes its place as it is. Prints what \
+      came, and asks on a terminal. Exits with status 1 if there are conflicts: see secret history. A copy under another \
+      master key is refused.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -24,9 +24,6 @@ struct MergeCommand: ParsableCommand {
   @Flag(help: "Merge a copy that goes on from this vault without a question.")
   var yes = false
 
-  @Flag(help: "Take back what the copy takes away without a change that says so.")
-  var takeBack = false
-
   @Option(help: ArgumentHelp("Merge the copy without a question if it has this pin.", valueName: "pin"))
   var pin: String?
 
@@ -36,12 +33,11 @@ struct MergeCommand: ParsableCommand {
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be merged")
     let copy = try readCopy()
-    let found = try vault.mergePreview(with: copy, takingBack: takeBack, pin: pin)
+    let found = try vault.mergePreview(with: copy, pin: pin)
     if found.outcome == .unchanged { return inform("The copy has nothing new. Nothing was changed.") }
     try show(found)
     try confirm(found)
-    let report = try vault.merge(
-      with: copy, takingBack: try takeBack || confirmsTakingBack(found), previewed: found)
+    let report = try vault.merge(with: copy, previewed: found)
     changed("The copy was merged.")
     inform(
       report.outcome == .replaced ? "Took the copy, which goes on from this vault." : "Merged the copy.")
@@ -59,23 +55,17 @@ struct MergeCommand: ParsableCommand {
   }
 
   private func show(_ found: MergeReport) throws {
-    var lines = found.changes.sorted { $0.identifier < $1.identifier }.map {
-      Self.line($0.metadata == nil ? "removed" : "stored", $0)
+    var lines = found.erased.sorted().map { "erased\t\($0.text)\n" }
+    lines += found.changes.sorted { $0.identifier < $1.identifier }.map { change in
+      let event = change.metadata == nil ? "removed" : "stored"
+      return "\(event)\t\(change.identifier.text)\t\(change.date.ISO8601Format())\n"
     }
     lines += found.conflicts.sorted().map { "conflict\t\($0.text)\n" }
-    if !found.takenBack.isEmpty { lines.append("The copy takes back, without a change that says so:\n") }
-    lines += found.takenBack.sorted { $0.identifier < $1.identifier }.map {
-      Self.line($0.metadata == nil ? "gone" : "earlier value", $0)
-    }
     lines += found.addedSlots.map { "key slot added\t\($0.line)\n" }
     lines += found.removedSlots.map { "key slot removed\t\($0.line)\n" }
     if let limit = found.historyLimit { lines.append("history limit\t\(limit.sentence)\n") }
     try Output.standard.write(lines.joined())
     if found.locksOut { note("The key that opened the vault is removed: it will not open the merge.") }
-  }
-
-  private static func line(_ event: String, _ change: MergeReport.Change) -> String {
-    "\(event)\t\(change.identifier.text)\t\(change.date.ISO8601Format())\n"
   }
 
   /// Asks whether the copy is to be merged, unless its pin was compared.
@@ -87,15 +77,6 @@ struct MergeCommand: ParsableCommand {
       ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
     note("The pin of the copy is \(found.pin).")
     try Terminal.confirm("Merge it?", otherwise: "Nothing was changed. \(advice)", usingDevice: other == "-")
-  }
-
-  private func confirmsTakingBack(_ found: MergeReport) throws -> Bool {
-    if found.takenBack.isEmpty { return false }
-    if let answer = try Terminal.answer("Take that back too? [y/N] ", usingDevice: other == "-") {
-      return ["y", "yes"].contains(answer)
-    }
-    note("That stays as it is in the vault. To take it back: --take-back")
-    return false
   }
 }
 

@@ -159,7 +159,7 @@ struct CrashHistory {
     }
     let medium = LocalMedium(path: Self.copy, environment: environment)
     return CrashChange(name: "merge after \(change.name)", applied: change.applied, hasSteps: true) { vault in
-      _ = try vault.merge(with: VaultCopy(of: medium.open()), takingBack: true)
+      _ = try vault.merge(with: VaultCopy(of: medium.open()))
     }
   }
 
