@@ -1,14 +1,14 @@
 package import CofferCore
 
 /// What a user has seen of the vault at one path: which vault it is, under which master key, and in which state. Or,
-/// with the policy ``Policy/key``, what a user has seen of one vault at any path: its master key.
+/// with the policy ``Policy/key``, what a user has seen of one vault at any path: its master key and its newest state.
 package struct KnownVaultRecord: Hashable, Sendable {
   package enum Policy: UInt8, Sendable {
     /// The vault's state may not go back.
     case strict = 0
     /// Only the vault's identity and its master key are checked. For vaults in version control.
     case versioned = 1
-    /// The record is of a vault, not of a path. It holds a master key and no state.
+    /// The record is of a vault, not of a path. It is compared only with the master key.
     case key = 2
   }
   package var policy: Policy
@@ -27,13 +27,6 @@ package struct KnownVaultRecord: Hashable, Sendable {
     self.vault = vault
     self.masterCommitment = masterCommitment
     self.checkpoint = checkpoint
-  }
-
-  /// The record of the vault itself: its master key, without a state.
-  package init(keyOf vault: Bytes16, masterCommitment: [UInt8]) {
-    self.init(
-      policy: .key, vault: vault, masterCommitment: masterCommitment,
-      checkpoint: Checkpoint(sequence: 0, tailTag: .zero))
   }
 
   /// The length of one of the two slots that a record's file begins with.
@@ -76,10 +69,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
       policy: policy, isDetached: scope == 1, vault: try reader.bytes16(),
       masterCommitment: try reader.array(32),
       checkpoint: Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16()))
-    guard
-      policy != .key
-        || record == KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment)
-    else { throw reader.failure("is of a vault, and has a state") }
+    guard policy != .key || !record.isDetached else { throw reader.failure("is of a vault, and has a scope") }
     let mac = try reader.array(32)
     try reader.zeros(hashedLength - reader.position)
     try reader.expectEnd()

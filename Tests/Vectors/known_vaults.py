@@ -52,7 +52,7 @@ class Slot:
         require(version == VERSION, f"the record is of version {version}", outcome=f.UNSUPPORTED_VERSION)
         if any(zero) or any(zeros) or policy not in (STRICT, VERSIONED, KEY) or scope > 1 or sequence >= f.U64_LIMIT:
             return None
-        if policy == KEY and (scope or sequence or any(tag)):
+        if policy == KEY and scope:
             return None
         return cls(policy, vault_id, commitment, sequence, tag, mac, bool(scope))
 
@@ -141,10 +141,9 @@ def judge_record(record, vault):
 
 
 def seen_now(vault, text, policy, only_here=False):
-    """The slot for the vault's present state; without the state in the record of the vault."""
-    header = vault.header
-    state = (0, bytes(16)) if policy == KEY else (vault.state.sequence, vault.state.tail_tag)
-    slot = Slot(policy, header.vault_id, header.commitment, *state, b"", only_here)
+    """The slot for the vault's present state."""
+    header, state = vault.header, vault.state
+    slot = Slot(policy, header.vault_id, header.commitment, state.sequence, state.tail_tag, b"", only_here)
     return replace(slot, mac=slot_mac(f.subkey(vault.master, f.KNOWN_VAULTS), text, slot))
 
 
@@ -168,14 +167,15 @@ class Raise:
     sync: bool = False
 
 
-def raised(data, vault, path):
-    """The `Raise` for the record `data`, which `judge` has accepted for the vault."""
-    record = Record.parse(data, path)
+def raised(data, vault, path, of_vault=False):
+    """The `Raise` for the record `data` of the place `path`, or of a vault at that place, which `judge` has accepted."""
+    record = Record.parse(data, vault_subject(vault.header.vault_id) if of_vault else path)
     seen = record.seen
-    now = seen_now(vault, path, seen.policy, seen.only_here)
+    now = seen_now(vault, record.text, seen.policy, seen.only_here)
     moves_back = seen.policy == VERSIONED and now != seen and now.sequence <= seen.sequence
     if now.commitment != seen.commitment or moves_back:
-        return Raise("anew", made(vault, path, seen.policy, seen.only_here))
+        anew = made_of_vault(vault, path) if of_vault else made(vault, path, seen.policy, seen.only_here)
+        return Raise("anew", anew)
     if now.sequence < seen.sequence or now.sequence == seen.sequence and not record.is_half_damaged:
         return Raise(None, data)
     current, other = record.current, 1 - record.current
@@ -186,15 +186,6 @@ def raised(data, vault, path):
         index, sync = current if distance else 1, False
     start = index * SLOT.size
     return Raise("AB"[index], data[:start] + now.encode() + data[start + SLOT.size :], sync)
-
-
-def raised_of_vault(data, vault, path):
-    """The same for the record of the vault; `data` is None if there is none."""
-    if data is not None:
-        record = Record.parse(data, vault_subject(vault.header.vault_id))
-        if record.seen.commitment == vault.header.commitment and not record.is_half_damaged:
-            return Raise(None, data)
-    return Raise("anew", made_of_vault(vault, path))
 
 
 # Files
@@ -279,10 +270,21 @@ def remember_of_vault(path, place, vault):
     with c.locked(path, timeout=2, flags=os.O_NOFOLLOW) as descriptor:
         data = c.read_whole(descriptor)
         judge_record(Record.parse(data, vault_subject(vault.header.vault_id)), vault)
-        change = raised_of_vault(data, vault, place)
-        if change.written:
-            c.replace_file(path, change.data)
-        return change.written
+        return write(raised(data, vault, place, of_vault=True), path, descriptor, lambda text: made(vault, text, KEY))
+
+
+def write(change, path, descriptor, anew):
+    """Carries out a `Raise`, in a new file if the record has several links. Returns what was written."""
+    if change.written and os.fstat(descriptor).st_nlink > 1 and change.written != "anew":
+        change = Raise("anew", anew(change.data[2 * SLOT.size + 2 :]))
+    if change.written == "anew":
+        c.replace_file(path, change.data)
+    elif change.written:
+        if change.sync:
+            os.fdatasync(descriptor)
+        index = "AB".index(change.written)
+        c.write_at(descriptor, index * SLOT.size, change.data[index * SLOT.size :][: SLOT.size])
+    return change.written
 
 
 def remember(path, place, vault, policy=None):
@@ -303,14 +305,5 @@ def remember(path, place, vault, policy=None):
         data = c.read_whole(descriptor)
         record = Record.parse(data, place)
         judge(record, vault)
-        change = raised(data, vault, place)
-        if change.written and os.fstat(descriptor).st_nlink > 1:
-            change = Raise("anew", made(vault, place, record.seen.policy, record.seen.only_here))
-        if change.written == "anew":
-            c.replace_file(path, change.data)
-        elif change.written:
-            if change.sync:
-                os.fdatasync(descriptor)
-            index = "AB".index(change.written)
-            c.write_at(descriptor, index * SLOT.size, change.data[index * SLOT.size :][: SLOT.size])
-        return change.written
+        anew = lambda text: made(vault, text, record.seen.policy, record.seen.only_here)
+        return write(raised(data, vault, place), path, descriptor, anew)

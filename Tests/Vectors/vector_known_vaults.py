@@ -173,7 +173,9 @@ def of_vault_after(data, vault_data, vault, path):
     if data and k.Record.parse(data, path.encode()).seen.only_here:
         change = k.Raise(None, vault_data)
     else:
-        change = k.raised_of_vault(vault_data, vault, path.encode())
+        path = path.encode()
+        made = k.Raise("anew", k.made_of_vault(vault, path))
+        change = k.raised(vault_data, vault, path, of_vault=True) if vault_data else made
     digest = f.blake2b(256, change.data).hex() if change.data else None
     return {"vault_written": change.written, "vault_record_blake2b_256": digest}
 

@@ -5,8 +5,7 @@ internal import CofferVaultFormat
 /// The file of one known-vault record: what was seen of the vault at one path, or of one vault at any path.
 ///
 /// The file begins with two slots. A change overwrites one slot in place, without a barrier. The other slot is on the
-/// disk, so a power loss leaves at least one of them. The record of a vault always gets a new file, because the path at
-/// its end may change.
+/// disk, so a power loss leaves at least one of them.
 struct KnownVaultFile {
   /// What a record is about: a path, or the vault with an id, in hexadecimal digits. No path begins with a NUL.
   struct Subject: Hashable {
@@ -40,8 +39,8 @@ struct KnownVaultFile {
     location = StorageLocation(named: subject.fileName, beside: directory, path: path)
   }
 
-  /// The text at the end of a new file: the path; for a vault, the subject's text before it.
-  private var ending: String { subject.isVault ? subject.text + path : path }
+  /// The text at the end of the file: `path`; for a vault, the subject's text before it.
+  private func ending(_ path: String) -> String { subject.isVault ? subject.text + path : path }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is damaged.
   ///
@@ -154,7 +153,7 @@ struct KnownVaultFile {
       ? nil
       : Slots(
         try content(Array(bytes[..<length]), ending), try content(Array(bytes[length..<2 * length]), ending),
-        path: String(rest) ?? "")
+        path: subject.isVault ? String(rest) ?? "" : path)
     guard let slots, bytes.dropFirst(2 * length).elementsEqual(sized(ending)),
       ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty
     else { throw .unverifiable(path: path, "its record is damaged") }
@@ -180,28 +179,26 @@ struct KnownVaultFile {
     }
   }
 
-  private func slot(_ record: KnownVaultRecord, _ keys: DerivedKeys) -> [UInt8] {
-    Self.withHash(record.hashedBytes(mac: SeenState(record, text: ending, keys).mac))
+  private func slot(_ record: KnownVaultRecord, _ keys: DerivedKeys, _ path: String) -> [UInt8] {
+    Self.withHash(record.hashedBytes(mac: SeenState(record, text: ending(path), keys).mac))
   }
 
   private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + BLAKE2b.hash(bytes.span, count: 16) }
 
   // MARK: Writing
 
-  /// The form in which the file stores `record`: for a vault, only the master key.
-  func form(of record: KnownVaultRecord) -> KnownVaultRecord {
-    subject.isVault
-      ? KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment) : record
-  }
-
-  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists` if the file
-  /// exists and `replacing` is `false`.
-  func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
+  /// Creates the file, or replaces it by a new one, which ends with the path of the vault, or with `place`. Returns
+  /// when it is on the disk. Throws `.alreadyExists` if the file exists and `replacing` is `false`.
+  func make(
+    _ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool, place: String? = nil
+  ) throws(SecretError) {
+    var record = record
+    if subject.isVault { (record.policy, record.isDetached) = (.key, false) }
     location.removeAbandoned(of: environment.user)
     let new = try location.createNew(environment.randomness)
     do throws(SecretError) {
-      let slot = slot(form(of: record), keys)
-      try StorageFile(new.file, path: path).write(slot + slot + sized(ending), at: 0)
+      let slot = slot(record, keys, place ?? path)
+      try StorageFile(new.file, path: path).write(slot + slot + sized(ending(place ?? path)), at: 0)
       try location.put(new, replacing: replacing)
     } catch {
       new.abandon()
@@ -225,17 +222,16 @@ struct KnownVaultFile {
     let slots = try slots(of: locked)
     try judge(slots)
     let known = slots.newest.record
-    var record = form(of: record)
+    var record = record
     (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
     // A record that says that a key was removed must be on the disk before the removal is acknowledged.
-    let contradicts =
-      known.masterCommitment != record.masterCommitment
-      || known.policy != .strict && new <= old && record != known
+    let isNewKey = known.masterCommitment != record.masterCommitment
+    let contradicts = isNewKey || known.policy == .versioned && new <= old && record != known
     guard contradicts || new > old || (new == old && slots.other == nil) else { return true }
     // A second name of the file may be that of a backup, so the file is not changed in place.
-    if contradicts || locked.status.links > 1 || subject.isVault {
-      try make(record, keys, replacing: true)
+    if contradicts || locked.status.links > 1 {
+      try make(record, keys, replacing: true, place: isNewKey ? nil : slots.path)
       return true
     }
     // The slot that is not overwritten must be on the disk.
@@ -245,7 +241,7 @@ struct KnownVaultFile {
     case let distance? where distance < environment.recordRoleChangeDistance: target = slots.newestIndex
     default: try locked.file.synchronizeData()
     }
-    try locked.file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
+    try locked.file.write(slot(record, keys, slots.path), at: target * KnownVaultRecord.slotLength)
     return true
   }
 }

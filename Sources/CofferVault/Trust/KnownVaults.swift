@@ -191,7 +191,7 @@ struct KnownVaults {
   mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
     let isNewKey = keys !== vault.keys
-    for file in records(record.isDetached || !isNewKey) {
+    for file in records(record.isDetached) {
       isRecorded = recordLater(record, in: file, keys, vault) && isRecorded
     }
     // Without a record, a removed key would be accepted again.
@@ -224,10 +224,9 @@ struct KnownVaults {
     if record.checkpoint != recorded?.checkpoint {
       if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
       var isRecorded = true
-      for pathRecord in pathRecords {
+      for file in records(record.isDetached) {
         do throws(SecretError) {
-          isRecorded =
-            self.record(record, in: pathRecord, having: try pathRecord.load(), opened) && isRecorded
+          isRecorded = self.record(record, in: file, having: try file.load(), opened) && isRecorded
         } catch {
           // The record is damaged or may not be opened: the next program that opens the vault refuses it.
           isRecorded = false
@@ -309,7 +308,7 @@ struct KnownVaults {
     _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: file.form(of: record)) {
+    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) {
       return true
     }
     // What may be recorded has to be confirmed by the engine.
