@@ -1,14 +1,13 @@
 package import CofferCore
 
-/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes
-/// that list them.
+/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks.
 package struct BaseIndex: Sendable {
-  /// The entry for a block or a node in the part of the index above it.
+  /// The entry of a block.
   package struct Entry: Sendable {
     /// The position of the first item.
     package var first: VersionPosition
     package var offset: Int
-    /// The length of the sealed part.
+    /// The length of the sealed block.
     package var length: Int
     package var itemCount: Int
     package var tag: Bytes16
@@ -63,8 +62,6 @@ package struct BaseIndex: Sendable {
   package var itemCount = 0
   package var settings: Settings
   package var recent: Recent
-  /// Whether ``entries`` are nodes, which list the blocks.
-  package var hasNodes = false
   package var entries: [Entry] = []
 
   package init(sequence: Int, settings: Settings, recent: Recent) {
@@ -82,43 +79,15 @@ package struct BaseIndex: Sendable {
     recent.tag = try reader.bytes16()
     recent.length = Int(try reader.u32())
     let count = Int(try reader.u32())
-    let height = try reader.u8()
-    try reader.zeros(3)
     let listLength = recent.length == 0 ? 0 : recent.length - Layout.sealOverhead
-    guard height <= 1, height == 0 || count > 0, recent.floor <= sequence,
+    guard recent.floor <= sequence,
       recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
       listLength / Checkpoint.length <= Layout.maximumRecentChanges,
       (recent.length == 0) == (recent.floor == sequence), recent.length > 0 || recent.tag == .zero
     else { throw reader.failure("contradicts itself") }
-    hasNodes = height == 1
     settings = try Self.settings(&reader, lookupKey: lookupKey, sequence: sequence)
     let end = rootOffset - recent.length
-    entries = try Self.entries(&reader, count: count, from: start, to: end)
-    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end,
-      !hasNodes || zip(entries, entries.dropFirst()).allSatisfy({ $0.end == $1.offset })
-    else { throw reader.failure("does not add up") }
-  }
-
-  /// Parses the node that `node` names. The base begins at `start`. Throws `.tampered`.
-  package static func entries(
-    ofNode bytes: [UInt8], _ node: Entry, start: Int
-  ) throws(SecretError) -> [Entry] {
-    var reader = ByteReader(bytes, part: "a node of the index")
-    let entries = try entries(
-      &reader, count: bytes.count / Layout.indexEntryLength, from: start, to: node.offset)
-    guard entries.first?.first == node.first, entries.reduce(0, { $0 + $1.itemCount }) == node.itemCount
-    else {
-      throw reader.failure("is not the one that the root names")
-    }
-    return entries
-  }
-
-  /// Reads the entries up to the end of `reader`. Their parts must lie between `start` and `limit` in ascending order.
-  private static func entries(
-    _ reader: inout ByteReader, count: Int, from start: Int, to limit: Int
-  ) throws(SecretError) -> [Entry] {
-    var entries: [Entry] = []
-    entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.indexEntryLength))
+    entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.rootEntryLength))
     for _ in 0..<count {
       let entry = Entry(
         first: VersionPosition(id: try reader.bytes16(), sequence: try reader.number()),
@@ -126,13 +95,14 @@ package struct BaseIndex: Sendable {
         tag: try reader.bytes16())
       guard entry.itemCount > 0, entry.length > Layout.sealOverhead,
         entry.length <= Layout.maximumPartLength + Layout.sealOverhead,
-        entry.offset >= entries.last?.end ?? start, entry.offset <= limit - entry.length,
+        entry.offset >= entries.last?.end ?? start,
         entries.last.map({ $0.first < entry.first }) ?? true
       else { throw reader.failure("has entries that contradict each other") }
       entries.append(entry)
     }
     try reader.expectEnd()
-    return entries
+    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end
+    else { throw reader.failure("does not add up") }
   }
 
   private static func settings(
@@ -182,13 +152,8 @@ package struct BaseIndex: Sendable {
     fields += settings.others.filter { !$0.isLeftOut }
     let prefix = encode(
       sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
-      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), zeros(3), sized(fields))
-    return prefix + Self.bytes(of: entries)
-  }
-
-  /// The plaintext of a node that lists `entries`.
-  package static func bytes(of entries: some Sequence<Entry>) -> [UInt8] {
-    entries.reduce(into: []) { bytes, entry in
+      UInt32(entries.count), sized(fields))
+    return entries.reduce(into: prefix) { bytes, entry in
       bytes += encode(
         entry.first.id, entry.first.sequence, entry.offset, UInt32(entry.length), UInt32(entry.itemCount),
         entry.tag)

@@ -181,8 +181,7 @@ class NewFile(w.FileWriter):
         items = self.tamper("base items", items)
         recent = [(sequence, bytes.fromhex(tag)) for sequence, tag in base.get("recent", [])]
         floor = base.get("floor", recent[0][0] if recent else None)
-        sizes = base.get("items_per_block"), base.get("blocks_per_node")
-        return self.write_base(items, self.sequence, self.root_fields(), recent, floor, *sizes)
+        return self.write_base(items, self.sequence, self.root_fields(), recent, floor, base.get("items_per_block"))
 
     def root_fields(self):
         description = self.description

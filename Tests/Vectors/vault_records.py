@@ -210,7 +210,7 @@ def parse_metadata(data, lookup_key):
 
 # Base
 
-ROOT = struct.Struct("<QQ32sQ16sIIB3s")
+ROOT = struct.Struct("<QQ32sQ16sII")
 ENTRY = struct.Struct("<16sQQII16s")
 DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
@@ -276,7 +276,7 @@ def parse_former_slots(data, root_sequence):
 
 @dataclass(frozen=True)
 class Entry:
-    """A block, or at height 1 a node of the index, as what is above names it."""
+    """A block, as the root names it."""
 
     first_id: bytes
     first_sequence: int
@@ -317,7 +317,6 @@ class Root:
     floor: int
     recent_tag: bytes
     recent_length: int
-    height: int
     fields: tuple
     entries: tuple
     history: HistoryLimit = HistoryLimit()
@@ -326,16 +325,14 @@ class Root:
 
     def encode(self):
         recent = self.floor, self.recent_tag, self.recent_length
-        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries), self.height, bytes(3))
+        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries))
         return head + encode_fields(self.fields) + b"".join(entry.encode() for entry in self.entries)
 
     @classmethod
     def parse(cls, data, lineage_key, vault_id):
         cursor = f.Cursor(data, "the root")
         sequence, items, lookup_key, floor = cursor.u64(), cursor.u64(), cursor.take(32), cursor.u64()
-        recent_tag, recent_length, count, height = cursor.take(16), cursor.u32(), cursor.u32(), cursor.u8()
-        cursor.reserved(3)
-        require(height <= 1, f"the index has the height {height}", "B2")
+        recent_tag, recent_length, count = cursor.take(16), cursor.u32(), cursor.u32()
         require(floor <= sequence, "the floor is above the root", "B12")
         pairs, rest = divmod(recent_length - f.SEAL_OVERHEAD, PAIR.size) if recent_length else (0, 0)
         require(rest == 0 and 0 <= pairs <= MAXIMUM_PAIRS, "the recent changes have a wrong length", "B11")
@@ -348,10 +345,9 @@ class Root:
         lineage = open_lineage(lineage_key, vault_id, known[LINEAGE]) if LINEAGE in known else ()
         former = parse_former_slots(known[FORMER_SLOTS], sequence) if FORMER_SLOTS in known else ()
         entries = parse_entries(cursor, count)
-        require(height == 0 or count, "an index of height 1 has no nodes", "B3")
         require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
         recent = floor, recent_tag, recent_length
-        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, former)
+        return cls(sequence, items, lookup_key, *recent, fields, entries, history, lineage, former)
 
 
 def parse_recent(data, root):
@@ -378,5 +374,5 @@ def open_lineage(lineage_key, vault_id, sealed):
 
 
 def part_associated(part, file_id, offset):
-    """What the seal of a block, a node, the recent changes or the root is bound to."""
+    """What the seal of a block, the recent changes or the root is bound to."""
     return b"coffer-" + part + file_id + struct.pack("<Q", offset)
