@@ -107,7 +107,7 @@ def written_by_hand():
         yield "sealed-vault", part(OPERATIONS, b"\x00\x04") + part(ITEM, b"\x01a" + field) + part(ROOT_FIELD, struct.pack("<HH", unknown, 3))
     for kind, body in [
         (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x54\x00\x07\x80"),
-        (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])),
+        (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([0, 0, 0, 0, 1, 0, 0, 0])),
         (PADDED_VALUE, b"\x80" + bytes(31)),
     ]:
         yield "sealed-vault", part(kind, body) + base + part(END_OF_BLOCK)

@@ -31,7 +31,7 @@ struct SealedVault {
     case frameEdit
     /// The floor `u64`, and the list of recent changes.
     case recentChanges
-    /// Minor version `u16`, read-only-compatible and compatible bits `u32`.
+    /// Read-only-compatible and compatible bits `u32`.
     case headerFields
     /// The plaintext of the next value with its padding.
     case paddedValue
@@ -84,10 +84,9 @@ struct SealedVault {
     for (part, body) in parts where part == .keySlot && header.slots.count < Layout.maximumKeySlots {
       if let slot = Self.keySlot(body) { header.slots.append(slot) }
     }
-    for (part, body) in parts where part == .headerFields && body.count >= 10 {
-      header.minorVersion = UInt16(body[0]) | UInt16(body[1]) << 8
-      header.readOnlyCompatible = Self.u32(body, 2)
-      header.compatible = Self.u32(body, 6)
+    for (part, body) in parts where part == .headerFields && body.count >= 8 {
+      header.readOnlyCompatible = Self.u32(body, 0)
+      header.compatible = Self.u32(body, 4)
     }
     Self.keys.authorize(&header)
     let start = header.bytes

@@ -132,7 +132,7 @@ class NewFile(w.FileWriter):
         self.master, self.vault_id, self.file_id, self.lookup_key = identity.values()
         sealer = w.Sealer(*identity.values(), random, tamper)
         slots = described_slots(sealer, description["slots"])
-        bits = {name: description.get(name, 0) for name in ("minor", "read_only_compatible", "compatible")}
+        bits = {name: description.get(name, 0) for name in ("read_only_compatible", "compatible")}
         super().__init__(sealer, sealer.header(slots, **bits), slots)
         self.steps = [self.write_described_base()]
         for transaction in description.get("tail", []):

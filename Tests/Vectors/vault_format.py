@@ -14,7 +14,7 @@ from nacl import bindings, exceptions
 U64_LIMIT = 1 << 62
 
 MAGIC = b"\x89COF\r\n\x1a\n"
-MAJOR = 1
+VERSION = 1
 PAGE = 4096
 MAXIMUM_HEADER = 1 << 20
 MAXIMUM_KEY_SLOTS = 240
@@ -236,7 +236,6 @@ class KeySlot:
 class Header:
     raw: bytes  # bytes 0…H − 1
     length: int  # L
-    minor: int
     read_only_compatible: int
     compatible: int
     vault_id: bytes
@@ -286,8 +285,8 @@ def parse_header(file):
     require(file[:8] == MAGIC, "the magic is not there", "H1", outcome=NOT_A_VAULT)
     cursor = Cursor(file, "the header")
     cursor.take(8)
-    major, minor, incompatible = cursor.u16(), cursor.u16(), cursor.u32()
-    require(major == MAJOR, f"the major version is {major}", "H2", outcome=UNSUPPORTED_VERSION)
+    version, incompatible = cursor.u32(), cursor.u32()
+    require(version == VERSION, f"the version is {version}", "H2", outcome=UNSUPPORTED_VERSION)
     require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H3", outcome=UNSUPPORTED_VERSION)
     read_only_compatible, compatible, length = cursor.u32(), cursor.u32(), cursor.u32()
     vault_id, file_id = cursor.take(16), cursor.take(16)
@@ -308,7 +307,6 @@ def parse_header(file):
     return Header(
         file[:padded_length],
         length,
-        minor,
         read_only_compatible,
         compatible,
         vault_id,

@@ -55,11 +55,11 @@ class Sealer:
         wrapped = f.seal(wrapping, nonce, self.vault_id + head, self.tamper(part + " master key", self.master))
         return head + self.tamper(part + " commitment", commitment) + self.tamper(part + " wrapped key", wrapped)
 
-    def header(self, slots, minor=0, read_only_compatible=0, compatible=0):
+    def header(self, slots, read_only_compatible=0, compatible=0):
         tamper = self.tamper
         all_slots = tamper("key slots", b"".join(slots))
         length = 64 + len(all_slots) + 64
-        fields = f.MAGIC + struct.pack("<HHIIII", f.MAJOR, minor, 0, read_only_compatible, compatible, length)
+        fields = f.MAGIC + struct.pack("<IIIII", f.VERSION, 0, read_only_compatible, compatible, length)
         fields += self.vault_id + self.file_id + bytes([len(slots), 0, 0, 0])
         header = tamper("header fields", fields) + all_slots
         header += tamper("master key commitment", f.master_commitment(self.master, self.vault_id))

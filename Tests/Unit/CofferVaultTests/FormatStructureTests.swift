@@ -313,7 +313,7 @@ import Testing
     #expect(
       !reads { () throws(SecretError) in try Header(parsing: bytes + [UInt8](repeating: 0, count: 4096)) })
     #expect(!reads { () throws(SecretError) in try Header(parsing: Array(bytes.dropLast())) })
-    // The magic number, the major version, an incompatible bit, the reserved bytes, and the padding.
+    // The magic number, the version, an incompatible bit, the reserved bytes, and the padding.
     for offset in [0, 7, 8, 9, 12, 15, 61, 63, parsed.authenticatedBytes.count + 32, bytes.count - 1] {
       var changed = bytes
       changed[offset] ^= 1

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test func theSizesAreThoseOfTheFormat() {
-    #expect(Layout.magic == [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A] && Layout.majorVersion == 1)
+    #expect(Layout.magic == [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A] && Layout.version == 1)
     #expect(Layout.pageSize == 4096 && Layout.maximumHeaderLength == 1024 * 1024)
     #expect(Layout.headerPrefixLength == 64 && Layout.headerSuffixLength == 64)
     #expect(Layout.maximumKeySlots == 240 && Layout.maximumSlotLabelLength == 64)
