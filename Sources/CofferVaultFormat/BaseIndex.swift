@@ -72,10 +72,10 @@ package struct BaseIndex: Sendable {
   /// `.unsupportedVersion` for an unknown critical field.
   package init(parsing bytes: [UInt8], start: Int, rootOffset: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "the root")
-    sequence = try reader.number()
+    sequence = try reader.sequence()
     itemCount = try reader.number()
     let lookupKey = try reader.array(32)
-    recent = Recent(floor: try reader.number())
+    recent = Recent(floor: try reader.sequence())
     recent.tag = try reader.bytes16()
     recent.length = Int(try reader.u32())
     let count = Int(try reader.u32())
@@ -90,7 +90,7 @@ package struct BaseIndex: Sendable {
     entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.rootEntryLength))
     for _ in 0..<count {
       let entry = Entry(
-        first: VersionPosition(id: try reader.bytes16(), sequence: try reader.number()),
+        first: VersionPosition(id: try reader.bytes16(), sequence: try reader.sequence()),
         offset: try reader.number(), length: Int(try reader.u32()), itemCount: Int(try reader.u32()),
         tag: try reader.bytes16())
       guard entry.itemCount > 0, entry.length > Layout.sealOverhead,
@@ -128,7 +128,7 @@ package struct BaseIndex: Sendable {
       default:
         repeat {
           let slot = try FormerKeySlot(parsing: &field)
-          guard slot.sequence >= settings.formerSlots.last?.sequence ?? 1, slot.sequence <= sequence else {
+          guard slot.sequence >= settings.formerSlots.last?.sequence ?? 0, slot.sequence <= sequence else {
             throw field.failure("has former key slots out of order")
           }
           settings.formerSlots.append(slot)
@@ -233,7 +233,7 @@ package struct FormerKeySlot: Sendable {
     guard mark <= 1 else { throw reader.failure("has a former key slot with an unknown mark") }
     isTrace = mark == 1
     recipient = try reader.array(Self.recipientLength)
-    (created, sequence, removed) = (try reader.i64(), try reader.number(), try reader.i64())
+    (created, sequence, removed) = (try reader.i64(), try reader.sequence(), try reader.i64())
     label = try reader.slotLabel()
   }
 

@@ -183,6 +183,11 @@ class Cursor:
         require(value < U64_LIMIT, f"a number of {self.what} is 2^62 or more", "N1")
         return value
 
+    def sequence(self):
+        value = self.u64()
+        require(value > 0, f"a sequence of {self.what} is 0", "N9")
+        return value
+
     def i64(self):
         return self.number("q")
 
@@ -361,6 +366,7 @@ class State:
         require(zero == 0 and not any(zeros), "a reserved byte of a commit slot is not zero", "N4")
         require(max(sequence, end, base_end) < U64_LIMIT, "a number of a commit slot is 2^62 or more", "N1")
         longest = SEAL_OVERHEAD + MAXIMUM_ROOT
+        require(sequence > 0, "the sequence of a commit slot is 0", "N9")
         require(SEAL_OVERHEAD + SHORTEST_ROOT <= length <= longest, "the root is too short or too long", "C1")
         require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C1")
         require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C2")

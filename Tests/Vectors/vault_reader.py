@@ -236,7 +236,7 @@ class PartsReader:
         require(position <= entry.offset and entry.end <= self.state.root_offset, "a block is out of place", "B7")
         data = self.part("block", entry.offset, entry.length, entry.tag)
         cursor = f.Cursor(data, "a block")
-        directory = [(cursor.take(16), cursor.u64(), cursor.u32()) for _ in range(entry.items)]
+        directory = [(cursor.take(16), cursor.sequence(), cursor.u32()) for _ in range(entry.items)]
         items = []
         for identifier, sequence, place in directory:
             require(place == cursor.position, "an item is not where the directory says", "B8")

@@ -203,7 +203,7 @@ def encode_metadata(record):
 def parse_metadata(data, lookup_key):
     """The record of a frame."""
     cursor = f.Cursor(data, "the metadata of a frame")
-    record = Record.parse(cursor.take(16), cursor.u64(), cursor, lookup_key)
+    record = Record.parse(cursor.take(16), cursor.sequence(), cursor, lookup_key)
     cursor.finish()
     return record
 
@@ -258,9 +258,9 @@ class FormerSlot:
     @classmethod
     def parse(cls, cursor, last, root_sequence):
         slot_id, kind, is_trace, recipient = cursor.take(16), cursor.u8(), cursor.u8(), cursor.take(32)
-        created, sequence, time = cursor.i64(), cursor.u64(), cursor.i64()
+        created, sequence, time = cursor.i64(), cursor.sequence(), cursor.i64()
         require(is_trace <= 1, "a former key slot is a trace or not", "F12")
-        require(1 <= sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
+        require(sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
         require(last <= sequence, "the former key slots are out of order", "F11")
         label = cursor.utf8(cursor.u8(), 0, 64, "K2")
         return cls(slot_id, kind, is_trace, recipient, created, sequence, time, label)
@@ -269,7 +269,7 @@ class FormerSlot:
 def parse_former_slots(data, root_sequence):
     cursor, slots = f.Cursor(data, "the former key slots"), []
     while not slots or cursor.position < len(data):
-        slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 1, root_sequence))
+        slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 0, root_sequence))
     require(len(slots) <= MAXIMUM_FORMER, f"there are {len(slots)} former key slots", "F14")
     return tuple(slots)
 
@@ -299,7 +299,7 @@ class Entry:
 
 def parse_entries(cursor, count):
     entries = tuple(
-        Entry(cursor.take(16), cursor.u64(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
+        Entry(cursor.take(16), cursor.sequence(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
         for _ in range(count)
     )
     cursor.finish()
@@ -331,7 +331,7 @@ class Root:
     @classmethod
     def parse(cls, data, lineage_key, vault_id):
         cursor = f.Cursor(data, "the root")
-        sequence, items, lookup_key, floor = cursor.u64(), cursor.u64(), cursor.take(32), cursor.u64()
+        sequence, items, lookup_key, floor = cursor.sequence(), cursor.u64(), cursor.take(32), cursor.sequence()
         recent_tag, recent_length, count = cursor.take(16), cursor.u32(), cursor.u32()
         require(floor <= sequence, "the floor is above the root", "B12")
         pairs, rest = divmod(recent_length - f.SEAL_OVERHEAD, PAIR.size) if recent_length else (0, 0)
@@ -353,7 +353,7 @@ class Root:
 def parse_recent(data, root):
     """The (sequence, tag) pairs of the changes before the root, ascending."""
     cursor = f.Cursor(data, "the recent changes")
-    pairs = tuple((cursor.u64(), cursor.take(16)) for _ in range(len(data) // PAIR.size))
+    pairs = tuple((cursor.sequence(), cursor.take(16)) for _ in range(len(data) // PAIR.size))
     cursor.finish()
     require(all(a < b for a, b in zip(pairs, pairs[1:])), "the recent changes do not ascend", "B13")
     within = root.floor <= pairs[0][0] and pairs[-1][0] < root.sequence

@@ -153,12 +153,11 @@ def histories(suite):
         change=lambda d: d["base"].update(sequence=1 << 62),
     )
     suite.resealed(
-        "ok-sequence-zero",
+        "sequence-zero",
         "a base with sequence 0",
         "created",
-        f.OK,
+        TAMPERED,
         change=lambda d: d["base"].update(sequence=0),
-        reading="The specification names no lowest sequence.",
     )
 
 

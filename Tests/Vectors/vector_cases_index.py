@@ -185,8 +185,10 @@ def recent_changes(suite):
         suite.resealed(f"ok-recent-{name}", comment, "recent", f.OK, {"recent": fault})
     zeros = lambda d: d["base"].update(recent=[[5, "00" * 16], [6, "ff" * 16]])
     suite.resealed("ok-recent-any-tag", "tags of zeros and of ones", "recent", f.OK, change=zeros)
-    first = lambda d: d["base"].update(recent=pairs(0, 1), floor=0)
-    suite.resealed("ok-recent-from-zero", "a floor of 0, and a pair of it", "recent", f.OK, change=first)
+    zero = lambda d: d["base"].update(recent=pairs(0, 1), floor=0)
+    suite.resealed("recent-from-zero", "a floor of 0, and a pair of it", "recent", TAMPERED, change=zero)
+    first = lambda d: d["base"].update(recent=pairs(1, 2), floor=1)
+    suite.resealed("ok-recent-from-one", "a floor of 1, and a pair of it", "recent", f.OK, change=first)
     one = lambda d: d["base"].update(recent=pairs(19), floor=19)
     suite.resealed("ok-recent-one", "one recent change, at the floor", "recent", f.OK, change=one)
     highest = lambda d: d.update(
@@ -233,7 +235,8 @@ def floors(suite):
     }
     for name, (comment, fault) in faults.items():
         suite.resealed(f"recent-{name}", comment, "recent", TAMPERED, {"root": fault})
-    for value in (0, 5):
+    suite.resealed("recent-floor-0", "a floor of 0 over pairs", "recent", TAMPERED, {"root": number(FLOOR, "Q", 0)})
+    for value in (1, 5):
         suite.resealed(
             f"ok-recent-floor-{value}", f"a floor of {value}", "recent", f.OK, {"root": number(FLOOR, "Q", value)}
         )

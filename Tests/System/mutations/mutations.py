@@ -176,6 +176,7 @@ AUTHENTICATION = [
     M("reserved bytes ignored", "ByteReader.zeros", passes(1), FORMAT, "a file has two spellings"),
     M("bytes after the end ignored", "ByteReader.expectEnd", body(""), FORMAT, "a part has two spellings"),
     M("numbers without a limit", "ByteReader.number", passes(1), FORMAT, "a sum overflows and ends the process"),
+    M("sequence of 0 accepted", "ByteReader.sequence", passes(1), FORMAT, "a change has the number that stands for none"),
     M("unknown critical field ignored", "ByteReader.taggedFields", never(1), FORMAT, "a later version's rule is broken"),
     M("field of a rewrite copied", "Record.rewritten", fails(1), "LaterVersionTests", "a record says what is no longer true"),
     M("trace forgotten", "BaseIndex.Settings.noteRemoved", instead("firstIndex", "formerSlots.indices.first"), "RecipientTests",

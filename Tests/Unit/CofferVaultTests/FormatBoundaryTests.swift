@@ -219,6 +219,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     #expect(state.bytes == State().bytes && state.rootOffset == 13_800)
     #expect(isRead { $0.end = $0.baseEnd } && !isRead { $0.end = $0.baseEnd - 1 })
     #expect(isRead { $0.tailTag = tag })
+    #expect(isRead { $0.sequence = 1 } && !isRead { $0.sequence = 0 })
     #expect(!isRead { ($0.end, $0.tailTag) = ($0.baseEnd, tag) })
     func root(at offset: Int, _ length: Int) -> Bool {
       isRead { ($0.rootLength, $0.baseEnd, $0.end) = (length, offset + length, 1 << 40) }

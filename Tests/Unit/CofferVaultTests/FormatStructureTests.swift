@@ -90,7 +90,7 @@ import Testing
       self.isRead([], recent: BaseIndex.Recent(floor: floor, length: length, tag: Self.id(tag)))
     }
     #expect(isRead(floor: 4, 0) && !isRead(floor: 3, 0) && !isRead(floor: 5, 0) && !isRead(floor: 4, 0, 1))
-    #expect(isRead(floor: 3, 64) && isRead(floor: 0, 64, 1) && !isRead(floor: 4, 64))
+    #expect(isRead(floor: 3, 64) && isRead(floor: 1, 64, 1) && !isRead(floor: 0, 64) && !isRead(floor: 4, 64))
     for (length, isOne) in [
       (40, false), (41, false), (63, false), (65, false), (88, true), (40 + 24 * 2048, true),
       (40 + 24 * 2049, false), (24, false),
