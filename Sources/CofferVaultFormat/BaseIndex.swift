@@ -80,8 +80,7 @@ package struct BaseIndex: Sendable {
     recent.length = Int(try reader.u32())
     let count = Int(try reader.u32())
     let listLength = recent.length == 0 ? 0 : recent.length - Layout.sealOverhead
-    guard recent.floor <= sequence,
-      recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
+    guard recent.floor <= sequence, recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
       listLength / Checkpoint.length <= Layout.maximumRecentChanges,
       (recent.length == 0) == (recent.floor == sequence), recent.length > 0 || recent.tag == .zero
     else { throw reader.failure("contradicts itself") }
@@ -95,8 +94,7 @@ package struct BaseIndex: Sendable {
         tag: try reader.bytes16())
       guard entry.itemCount > 0, entry.length > Layout.sealOverhead,
         entry.length <= Layout.maximumPartLength + Layout.sealOverhead,
-        entry.offset >= entries.last?.end ?? start,
-        entries.last.map({ $0.first < entry.first }) ?? true
+        entry.offset >= entries.last?.end ?? start, entries.last.map({ $0.first < entry.first }) ?? true
       else { throw reader.failure("has entries that contradict each other") }
       entries.append(entry)
     }
@@ -190,9 +188,7 @@ extension BaseIndex.Settings {
       formerSlots.remove(at: first)
     }
   }
-}
 
-extension BaseIndex.Settings {
   /// Adds the former key slots of another copy of the vault.
   package mutating func join(_ other: Self) {
     let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }

@@ -33,8 +33,7 @@ package enum Layout {
 
   /// A writer begins a new block when the plaintext of the current one would exceed this length.
   package static let blockTarget = 16_384
-  /// The longest plaintext of a block and of the root that a reader accepts: 1 MiB. So a base has at most about 18,700
-  /// blocks.
+  /// The longest plaintext of a block and of the root: 1 MiB. So a base has at most about 18,700 blocks.
   package static let maximumPartLength = 1 << 20
   /// The root up to its fields.
   package static let rootPrefixLength = 80

@@ -201,11 +201,11 @@ class Cursor:
         require(minimum <= length <= maximum, f"a text of {self.what} has {length} bytes", check)
         text = self.take(length).decode("utf-8", "surrogateescape")
         require(not any("\udc80" <= one <= "\udcff" for one in text), f"a text of {self.what} is not UTF-8", "N6")
-        require("\0" not in text, f"a text of {self.what} has a NUL in it", "N7")
+        require("\0" not in text, f"a text of {self.what} has a NUL in it", "N6")
         return text
 
     def finish(self):
-        require(self.position == len(self.data), f"something follows {self.what}", "N3")
+        require(self.position == len(self.data), f"something follows {self.what}", "N2")
 
 
 def encode_text(text):
@@ -292,7 +292,7 @@ def parse_header(file):
     cursor.take(8)
     version, incompatible = cursor.u32(), cursor.u32()
     require(version == VERSION, f"the version is {version}", "H2", outcome=UNSUPPORTED_VERSION)
-    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H3", outcome=UNSUPPORTED_VERSION)
+    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H2", outcome=UNSUPPORTED_VERSION)
     read_only_compatible, compatible, length = cursor.u32(), cursor.u32(), cursor.u32()
     vault_id, file_id = cursor.take(16), cursor.take(16)
     count = cursor.u8()
@@ -303,7 +303,7 @@ def parse_header(file):
     ids = [slot.id for slot in slots if slot.known]
     require(len(set(ids)) == len(ids), "two key slots have the same id", "H6")
     recipients = [(slot.type, slot.recipient) for slot in slots if slot.recipient]
-    require(len(set(recipients)) == len(recipients), "two key slots have the same recipient", "K7")
+    require(len(set(recipients)) == len(recipients), "two key slots have the same recipient", "H6")
     require(cursor.position == length - 64, "the key slots do not end where the header says", "H7")
     cursor.position = length - 64
     commitment, mac = cursor.take(32), cursor.take(32)

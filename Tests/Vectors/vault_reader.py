@@ -194,7 +194,7 @@ def choose(states):
     current = 0 if first.sequence >= second.sequence else 1
     old, new = states[1 - current], states[current]
     base = lambda state: (state.base_end, state.root_length, state.root_tag)
-    require(base(old) == base(new) and old.end <= new.end, "the older state is not one of this file", "C6")
+    require(base(old) == base(new) and old.end <= new.end, "the older state is not one of this file", "C5")
     return current
 
 

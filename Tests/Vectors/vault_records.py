@@ -72,10 +72,10 @@ def encode_attributes(attributes):
 def parse_attributes(data):
     cursor, attributes = f.Cursor(data, "the attributes"), []
     while not attributes or cursor.position < len(data):
-        attributes.append((cursor.text(1, 128, "F5"), cursor.text(0, 1024, "F5")))
+        attributes.append((cursor.text(1, 128, "F4"), cursor.text(0, 1024, "F4")))
     require(len(attributes) <= 32, f"there are {len(attributes)} attributes", "F4")
     names = [name.encode("utf-8") for name, _ in attributes]
-    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order", "F6")
+    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order", "F4")
     return tuple(attributes)
 
 
@@ -261,7 +261,7 @@ class FormerSlot:
         created, sequence, time = cursor.i64(), cursor.sequence(), cursor.i64()
         require(is_trace <= 1, "a former key slot is a trace or not", "F12")
         require(sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
-        require(last <= sequence, "the former key slots are out of order", "F11")
+        require(last <= sequence, "the former key slots are out of order", "F10")
         label = cursor.utf8(cursor.u8(), 0, 64, "K2")
         return cls(slot_id, kind, is_trace, recipient, created, sequence, time, label)
 
@@ -357,7 +357,7 @@ def parse_recent(data, root):
     cursor.finish()
     require(all(a < b for a, b in zip(pairs, pairs[1:])), "the recent changes do not ascend", "B13")
     within = root.floor <= pairs[0][0] and pairs[-1][0] < root.sequence
-    require(within, "a recent change is below the floor, or not before the root", "B14")
+    require(within, "a recent change is below the floor, or not before the root", "B13")
     return pairs
 
 
