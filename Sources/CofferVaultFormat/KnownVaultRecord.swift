@@ -76,10 +76,10 @@ package struct KnownVaultRecord: Hashable, Sendable {
       policy: policy, isDetached: scope == 1, vault: try reader.bytes16(),
       masterCommitment: try reader.array(32),
       checkpoint: Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16()))
-    guard
-      policy != .key
-        || record == KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment)
-    else { throw reader.failure("is of a vault, and has a state") }
+    let ofVault = KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment)
+    guard policy == .key ? record == ofVault : record.checkpoint.sequence > 0 else {
+      throw reader.failure("is of a place without a state, or of a vault with one")
+    }
     let mac = try reader.array(32)
     try reader.zeros(hashedLength - reader.position)
     try reader.expectEnd()

@@ -74,9 +74,9 @@ package struct Record: Sendable {
       case FieldType.label: label = try field.restOfText(SecretMetadata.maximumLabelLength)
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
-      case FieldType.conflict: conflict = try field.number()
+      case FieldType.conflict: conflict = try field.sequence()
       case FieldType.keepsNothing: keepsNothing = true
-      default: origin = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+      default: origin = Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
       }
     }
     (self.conflict, self.keepsNothing, self.origin) = (conflict, keepsNothing, origin)
@@ -250,7 +250,7 @@ package struct Record: Sendable {
   /// Parses the plaintext of a frame without its padding. Throws `.tampered` and `.unsupportedVersion`.
   package init(frame: [UInt8]) throws(SecretError) {
     var reader = ByteReader(frame, part: "a frame")
-    try self.init(id: try reader.bytes16(), sequence: try reader.number(), parsing: &reader)
+    try self.init(id: try reader.bytes16(), sequence: try reader.sequence(), parsing: &reader)
     try reader.expectEnd()
   }
 

@@ -82,7 +82,7 @@ def parse_attributes(data):
 def parse_conflict(data):
     """The sequence of the put that this one lost to in a merge."""
     cursor = f.Cursor(data, "a conflict")
-    sequence = cursor.u64()
+    sequence = cursor.sequence()
     cursor.finish()
     return sequence
 
@@ -95,7 +95,7 @@ def parse_keeps_nothing(data):
 def parse_origin(data):
     """The first state that had this change: its sequence and tag."""
     cursor = f.Cursor(data, "an origin")
-    state = cursor.u64(), cursor.take(16)
+    state = cursor.sequence(), cursor.take(16)
     cursor.finish()
     return state
 
