@@ -8,7 +8,6 @@ import hashlib
 import json
 import struct
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,9 +24,9 @@ LARGEST = 4096
 # For each target.
 MOST_SEEDS = 120
 
-(PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, NODE_EDIT,
- FRAME_EDIT, END_OF_NODE, RECENT_CHANGES, HEADER_FIELDS, PADDED_VALUE, PADDED_FRAME, LINEAGE, OPERATIONS, KEY_SLOT,
- ROOT_FIELD, BASE_SEQUENCE) = range(22)
+(PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT,
+ FRAME_EDIT, RECENT_CHANGES, HEADER_FIELDS, PADDED_VALUE, PADDED_FRAME, LINEAGE, OPERATIONS, KEY_SLOT,
+ ROOT_FIELD, BASE_SEQUENCE) = range(20)
 # The operations of VaultOperations.
 OPERATION_COUNT = 12
 
@@ -77,7 +76,7 @@ def written_by_hand():
     second = b"".join(part(ITEM, b"\x00" + name) for name in names[4:])
     changes = part(RECENT_CHANGES, struct.pack("<QQ16sQ16s", 1, 1, b"a" * 16, 2, b"b" * 16))
     yield "sealed-vault", base + part(END_OF_BLOCK) + second
-    yield "sealed-vault", changes + base + part(END_OF_NODE) + second
+    yield "sealed-vault", changes + base + part(END_OF_BLOCK) + second
     yield "sealed-vault", base + part(REMOVE, remove) + part(PUT, b"\x02xy" + names[1])
     versions = part(ITEM, b"\x01a" + names[0]) + part(ITEM, b"\x01b" + names[0]) + part(ITEM, b"\x00" + remove)
     yield "sealed-vault", versions + part(END_OF_BLOCK) + part(PUT, b"\x01c" + names[0])
@@ -89,7 +88,7 @@ def written_by_hand():
     for code in (0, 4, 5, 8, 9, 11):
         yield "sealed-vault", part(OPERATIONS, bytes([code])) + merged
         yield "sealed-vault", part(OPERATIONS, bytes([code])) + merged + part(PUT, b"\x01c" + nothing)
-    whole = base + part(END_OF_NODE) + second + part(PUT, b"\x02xy" + names[1]) + part(REMOVE, remove)
+    whole = base + part(END_OF_BLOCK) + second + part(PUT, b"\x02xy" + names[1]) + part(REMOVE, remove)
     for code in range(OPERATION_COUNT):
         yield "sealed-vault", part(OPERATIONS, bytes([code])) + changes + whole
         yield "sealed-vault", part(OPERATIONS, bytes([code, (code * 7 + 16 * code) % 256])) + versions
@@ -98,7 +97,7 @@ def written_by_hand():
     for more in (
         part(KEY_SLOT, b"\xc8\x01\x00\x40"), part(ROOT_FIELD, b"\x00\x10\x00\x20"), part(BASE_SEQUENCE, last),
         part(COMMIT_EDIT, b"\x40\x00"), part(COMMIT_EDIT, b"\x00" + b"\xff" * 7 + b"\x3f"), part(LINEAGE, bytes(32)),
-        part(KEY_SLOT, recipient), part(NODE_EDIT, b"\x18\x00\x05") + part(END_OF_NODE),
+        part(KEY_SLOT, recipient),
     ):
         yield "sealed-vault", more + part(OPERATIONS, b"\x00\x05") + versions
     yield "sealed-vault", part(RAW_ITEM, b"\x01a" + b"i" * 16 + b"\x01" + bytes(7) + names[0][24:])
@@ -107,8 +106,8 @@ def written_by_hand():
         yield "sealed-vault", part(PUT, b"\x01a" + record[:-4] + p.encode_fields([(unknown, b"x")]))
         yield "sealed-vault", part(OPERATIONS, b"\x00\x04") + part(ITEM, b"\x01a" + field) + part(ROOT_FIELD, struct.pack("<HH", unknown, 3))
     for kind, body in [
-        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x58\x00\x07\x80"),
-        (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])),
+        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x54\x00\x07\x80"),
+        (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([0, 0, 0, 0, 1, 0, 0, 0])),
         (PADDED_VALUE, b"\x80" + bytes(31)),
     ]:
         yield "sealed-vault", part(kind, body) + base + part(END_OF_BLOCK)
@@ -118,10 +117,6 @@ def written_by_hand():
     yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 1, b"a" * 16, 2, b"b" * 16)
     yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 1, b"a" * 16, 1, b"b" * 16)
     yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 2, b"a" * 16, 1, b"b" * 16)
-    entry = p.Entry(b"i" * 16, 1, 12288, 60, 1, b"t" * 16)
-    entries = entry.encode() + replace(entry, first_sequence=2, offset=12348).encode()
-    for more, offset, data in ((0, 20000, entry.encode()), (0, 20000, entries), (1, 20000, entries), (0, 12400, entries)):
-        yield "node", bytes([more]) + struct.pack("<I", offset) + data
     text = identities.encode(identities.IDENTITY, bytes(range(32)))
     for more in (f"# created\n{text}\r\n\n{text}\n", identities.encode(identities.HYBRID_IDENTITY, bytes(32))):
         yield "age-text", more.encode()
@@ -228,8 +223,6 @@ def taken_from_vectors():
                 yield "commit-state", plaintext[:80]
             elif what == "the root":
                 yield "root", struct.pack("<I", state.root_offset) + plaintext
-            elif what == "the node":
-                yield "node", b"\0" + struct.pack("<I", state.root_offset) + plaintext
             elif what == "the recent":
                 yield "recent-changes", struct.pack("<II", vault.root.floor, vault.root.sequence) + plaintext
             elif what == "the block":

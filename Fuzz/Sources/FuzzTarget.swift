@@ -9,7 +9,6 @@ enum FuzzTarget: String, CaseIterable {
   case knownVault = "known-vault"
   case block
   case root
-  case node
   case recentChanges = "recent-changes"
   case keyText = "key-text"
   case ageText = "age-text"
@@ -45,7 +44,6 @@ enum FuzzTarget: String, CaseIterable {
     case .knownVault: ParserTargets.knownVault(input)
     case .block: ParserTargets.block(input)
     case .root: ParserTargets.root(input)
-    case .node: ParserTargets.node(input)
     case .recentChanges: ParserTargets.recentChanges(input)
     case .keyText: ParserTargets.keyText(input)
     case .ageText: ParserTargets.ageText(input)

@@ -155,23 +155,6 @@ enum ParserTargets {
     }
   }
 
-  static func node(_ input: [UInt8]) {
-    parse { () throws(SecretError) in
-      guard input.count > 28 else { return }
-      // What is added to the number of items, and the offset of the node.
-      let (bytes, place) = (Array(input[5...]), u32(input, 1))
-      let itemCount = stride(from: 36, to: bytes.count - 3, by: Layout.indexEntryLength).reduce(Int(input[0])) {
-        $0 + u32(bytes, $1)
-      }
-      let node = BaseIndex.Entry(
-        first: position(bytes), offset: place, length: bytes.count + 40, itemCount: itemCount, tag: .zero)
-      let entries = try BaseIndex.entries(ofNode: bytes, node, start: baseStart)
-      require(input[0] == 0, "the number of items is that of the entries")
-      require(BaseIndex.bytes(of: entries) == bytes, "a node encodes to what it was parsed from")
-      checkSearch(in: entries)
-    }
-  }
-
   private static func checkSearch(in entries: [BaseIndex.Entry]) {
     for (number, entry) in entries.enumerated() {
       guard let found = entries.index(for: entry.first.id) else { fatalError("an entry is not found") }

@@ -25,16 +25,13 @@ struct SealedVault {
     case endOfBlock
     /// Offset `u8`, then bytes that replace those at the offset of the commit state.
     case commitEdit
-    /// Offset `u16`, then bytes, for the root, the next block, the next node, or the next frame without padding.
+    /// Offset `u16`, then bytes, for the root, the next block, or the next frame without padding.
     case rootEdit
     case blockEdit
-    case nodeEdit
     case frameEdit
-    /// Ends a node: the index has a second level.
-    case endOfNode
     /// The floor `u64`, and the list of recent changes.
     case recentChanges
-    /// Minor version `u16`, read-only-compatible and compatible bits `u32`.
+    /// Read-only-compatible and compatible bits `u32`.
     case headerFields
     /// The plaintext of the next value with its padding.
     case paddedValue
@@ -51,7 +48,7 @@ struct SealedVault {
     /// The root's sequence, `u64`.
     case baseSequence
   }
-  private static let partCount: UInt8 = 22
+  private static let partCount: UInt8 = 20
 
   private static let master = SecretBytes([UInt8](repeating: 9, count: 32))
   private static let keys = DerivedKeys(master: master, randomness: randomness)
@@ -87,10 +84,9 @@ struct SealedVault {
     for (part, body) in parts where part == .keySlot && header.slots.count < Layout.maximumKeySlots {
       if let slot = Self.keySlot(body) { header.slots.append(slot) }
     }
-    for (part, body) in parts where part == .headerFields && body.count >= 10 {
-      header.minorVersion = UInt16(body[0]) | UInt16(body[1]) << 8
-      header.readOnlyCompatible = Self.u32(body, 2)
-      header.compatible = Self.u32(body, 6)
+    for (part, body) in parts where part == .headerFields && body.count >= 8 {
+      header.readOnlyCompatible = Self.u32(body, 0)
+      header.compatible = Self.u32(body, 4)
     }
     Self.keys.authorize(&header)
     let start = header.bytes
@@ -100,7 +96,6 @@ struct SealedVault {
     for (part, body) in parts where part == .baseSequence && body.count >= 8 {
       base.sequence = max(base.sequence, Self.number(body))
     }
-    let (entries, hasNodes) = base.index()
     var recent = BaseIndex.Recent(floor: base.sequence)
     for (part, body) in parts where part == .recentChanges && body.count > 8 {
       let list = base.append(.recent, Array(body.dropFirst(8)))
@@ -112,7 +107,7 @@ struct SealedVault {
       settings.lineage = Self.keys.seal(Array(body), .lineage(vault: Self.vaultID))
     }
     var baseIndex = BaseIndex(sequence: base.sequence, settings: settings, recent: recent)
-    (baseIndex.itemCount, baseIndex.entries, baseIndex.hasNodes) = (base.itemCount, entries, hasNodes)
+    (baseIndex.itemCount, baseIndex.entries) = (base.itemCount, base.blocks)
     var index = baseIndex.bytes
     for (part, body) in parts where part == .rootField { Self.addField(&index, body) }
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
@@ -281,13 +276,10 @@ struct SealedVault {
     var hasConflict = false
     var sequence = 1
     var itemCount = 0
+    private(set) var blocks: [BaseIndex.Entry] = []
     private let start: Int
-    private var blocks: [BaseIndex.Entry] = []
-    /// The numbers of blocks at which nodes end.
-    private var nodeEnds: [Int] = []
     private var stored: [Stored] = []
     private var edits: [ArraySlice<UInt8>] = []
-    private var nodeEdits: [ArraySlice<UInt8>] = []
     private var paddedValue: [UInt8]?
     private var isRaw = false
 
@@ -308,11 +300,7 @@ struct SealedVault {
         stored.append(item)
         paddedValue = nil
       case .endOfBlock: close()
-      case .endOfNode:
-        close()
-        if blocks.count > nodeEnds.last ?? 0 { nodeEnds.append(blocks.count) }
       case .blockEdit: edits.append(body)
-      case .nodeEdit: nodeEdits.append(body)
       case .paddedValue: paddedValue = Array(body)
       default: break
       }
@@ -351,24 +339,6 @@ struct SealedVault {
         first: first, offset: offset, length: sealed.count, itemCount: itemCount, tag: Bytes16(tagOf: sealed))
       bytes += sealed
       return entry
-    }
-
-    /// Appends the nodes, if there are any, and returns the entries of the root.
-    mutating func index() -> (entries: [BaseIndex.Entry], hasNodes: Bool) {
-      if nodeEnds.isEmpty { return (blocks, false) }
-      if let last = nodeEnds.last, last < blocks.count { nodeEnds.append(blocks.count) }
-      var nodes: [BaseIndex.Entry] = []
-      var start = 0
-      for end in nodeEnds {
-        let node = blocks[start..<end]
-        var plaintext = BaseIndex.bytes(of: node)
-        if !nodeEdits.isEmpty { SealedVault.edit(&plaintext, nodeEdits.removeFirst()) }
-        nodes.append(
-          append(
-            .node, plaintext, first: blocks[start].first, itemCount: node.reduce(0) { $0 + $1.itemCount }))
-        start = end
-      }
-      return (nodes, true)
     }
   }
 

@@ -1,14 +1,13 @@
 package import CofferCore
 
-/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes
-/// that list them.
+/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks.
 package struct BaseIndex: Sendable {
-  /// The entry for a block or a node in the part of the index above it.
+  /// The entry of a block.
   package struct Entry: Sendable {
     /// The position of the first item.
     package var first: VersionPosition
     package var offset: Int
-    /// The length of the sealed part.
+    /// The length of the sealed block.
     package var length: Int
     package var itemCount: Int
     package var tag: Bytes16
@@ -67,8 +66,6 @@ package struct BaseIndex: Sendable {
   package var itemCount = 0
   package var settings: Settings
   package var recent: Recent
-  /// Whether ``entries`` are nodes, which list the blocks.
-  package var hasNodes = false
   package var entries: [Entry] = []
 
   package init(sequence: Int, settings: Settings, recent: Recent) {
@@ -79,64 +76,35 @@ package struct BaseIndex: Sendable {
   /// `.unsupportedVersion` for an unknown critical field.
   package init(parsing bytes: [UInt8], start: Int, rootOffset: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "the root")
-    sequence = try reader.number()
+    sequence = try reader.sequence()
     itemCount = try reader.number()
     let lookupKey = try reader.array(32)
-    recent = Recent(floor: try reader.number())
+    recent = Recent(floor: try reader.sequence())
     recent.tag = try reader.bytes16()
     recent.length = Int(try reader.u32())
     let count = Int(try reader.u32())
-    let height = try reader.u8()
-    try reader.zeros(3)
     let listLength = recent.length == 0 ? 0 : recent.length - Layout.sealOverhead
-    guard height <= 1, height == 0 || count > 0, recent.floor <= sequence,
-      recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
+    guard recent.floor <= sequence, recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
       listLength / Checkpoint.length <= Layout.maximumRecentChanges,
       (recent.length == 0) == (recent.floor == sequence), recent.length > 0 || recent.tag == .zero
     else { throw reader.failure("contradicts itself") }
-    hasNodes = height == 1
     settings = try Self.settings(&reader, lookupKey: lookupKey, sequence: sequence)
     let end = rootOffset - recent.length
-    entries = try Self.entries(&reader, count: count, from: start, to: end)
-    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end,
-      !hasNodes || zip(entries, entries.dropFirst()).allSatisfy({ $0.end == $1.offset })
-    else { throw reader.failure("does not add up") }
-  }
-
-  /// Parses the node that `node` names. The base begins at `start`. Throws `.tampered`.
-  package static func entries(
-    ofNode bytes: [UInt8], _ node: Entry, start: Int
-  ) throws(SecretError) -> [Entry] {
-    var reader = ByteReader(bytes, part: "a node of the index")
-    let entries = try entries(
-      &reader, count: bytes.count / Layout.indexEntryLength, from: start, to: node.offset)
-    guard entries.first?.first == node.first, entries.reduce(0, { $0 + $1.itemCount }) == node.itemCount
-    else {
-      throw reader.failure("is not the one that the root names")
-    }
-    return entries
-  }
-
-  /// Reads the entries up to the end of `reader`. Their parts must lie between `start` and `limit` in ascending order.
-  private static func entries(
-    _ reader: inout ByteReader, count: Int, from start: Int, to limit: Int
-  ) throws(SecretError) -> [Entry] {
-    var entries: [Entry] = []
-    entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.indexEntryLength))
+    entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.rootEntryLength))
     for _ in 0..<count {
       let entry = Entry(
-        first: VersionPosition(id: try reader.bytes16(), sequence: try reader.number()),
+        first: VersionPosition(id: try reader.bytes16(), sequence: try reader.sequence()),
         offset: try reader.number(), length: Int(try reader.u32()), itemCount: Int(try reader.u32()),
         tag: try reader.bytes16())
       guard entry.itemCount > 0, entry.length > Layout.sealOverhead,
         entry.length <= Layout.maximumPartLength + Layout.sealOverhead,
-        entry.offset >= entries.last?.end ?? start, entry.offset <= limit - entry.length,
-        entries.last.map({ $0.first < entry.first }) ?? true
+        entry.offset >= entries.last?.end ?? start, entries.last.map({ $0.first < entry.first }) ?? true
       else { throw reader.failure("has entries that contradict each other") }
       entries.append(entry)
     }
     try reader.expectEnd()
-    return entries
+    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end
+    else { throw reader.failure("does not add up") }
   }
 
   private static func settings(
@@ -148,11 +116,11 @@ package struct BaseIndex: Sendable {
       switch type {
       case FieldType.history:
         let (versions, days) = (Int(try field.u16()), Int(try field.u16()))
-        let number = try field.number()
-        guard let limit = HistoryLimit(versions: versions, days: days), (1...sequence).contains(number) else {
+        let number = try field.sequence()
+        guard let limit = HistoryLimit(versions: versions, days: days), number <= sequence else {
           throw field.failure("has a history limit out of bounds")
         }
-        let origin = field.isAtEnd ? nil : Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+        let origin = field.isAtEnd ? nil : Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
         settings.history = HistorySetting(limit, sequence: number, origin: origin)
       case FieldType.lineage:
         let lineage = Array(field.bytes[try field.rest()])
@@ -163,7 +131,7 @@ package struct BaseIndex: Sendable {
         settings.lineage = lineage
       case FieldType.taken:
         repeat {
-          let change = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+          let change = Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
           guard settings.taken.last.map({ $0 < change }) ?? true else {
             throw field.failure("has changes that were taken out of order")
           }
@@ -175,7 +143,7 @@ package struct BaseIndex: Sendable {
       default:
         repeat {
           let slot = try FormerKeySlot(parsing: &field)
-          guard slot.sequence >= settings.formerSlots.last?.sequence ?? 1, slot.sequence <= sequence else {
+          guard slot.sequence >= settings.formerSlots.last?.sequence ?? 0, slot.sequence <= sequence else {
             throw field.failure("has former key slots out of order")
           }
           settings.formerSlots.append(slot)
@@ -203,13 +171,8 @@ package struct BaseIndex: Sendable {
     fields += settings.others.filter { !$0.isLeftOut }
     let prefix = encode(
       sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
-      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), zeros(3), sized(fields))
-    return prefix + Self.bytes(of: entries)
-  }
-
-  /// The plaintext of a node that lists `entries`.
-  package static func bytes(of entries: some Sequence<Entry>) -> [UInt8] {
-    entries.reduce(into: []) { bytes, entry in
+      UInt32(entries.count), sized(fields))
+    return entries.reduce(into: prefix) { bytes, entry in
       bytes += encode(
         entry.first.id, entry.first.sequence, entry.offset, UInt32(entry.length), UInt32(entry.itemCount),
         entry.tag)
@@ -264,9 +227,7 @@ extension BaseIndex.Settings {
       formerSlots.remove(at: first)
     }
   }
-}
 
-extension BaseIndex.Settings {
   /// Adds the former key slots of another copy of the vault.
   package mutating func join(_ other: Self) {
     let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }
@@ -307,7 +268,7 @@ package struct FormerKeySlot: Sendable {
     guard mark <= 1 else { throw reader.failure("has a former key slot with an unknown mark") }
     isTrace = mark == 1
     recipient = try reader.array(Self.recipientLength)
-    (created, sequence, removed) = (try reader.i64(), try reader.number(), try reader.i64())
+    (created, sequence, removed) = (try reader.i64(), try reader.sequence(), try reader.i64())
     label = try reader.slotLabel()
   }
 

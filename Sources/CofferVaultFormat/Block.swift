@@ -17,7 +17,7 @@ package struct Block: Sendable {
     guard position(0) == entry.first, offset(0) == count * Layout.directoryEntryLength,
       (0..<count).allSatisfy({ index in
         (index == 0 || position(index - 1) < position(index)) && offset(index) <= offset(index + 1)
-          && position(index).sequence <= maximumSequence
+          && position(index).sequence > 0 && position(index).sequence <= maximumSequence
       })
     else { throw .tampered("a block has a directory that is wrong") }
   }

@@ -31,7 +31,14 @@ package struct ByteReader {
   package mutating func u32() throws(SecretError) -> UInt32 { try integer() }
   package mutating func i64() throws(SecretError) -> Int64 { try integer() }
 
-  /// Reads an offset, a count or a sequence: a `u64` below the format's limit, so that sums cannot overflow.
+  /// Reads a sequence: a number of 1 or more.
+  package mutating func sequence() throws(SecretError) -> Int {
+    let value = try number()
+    guard value > 0 else { throw failure("has a sequence of 0") }
+    return value
+  }
+
+  /// Reads an offset or a count: a `u64` below the format's limit, so that sums cannot overflow.
   package mutating func number() throws(SecretError) -> Int {
     let value: UInt64 = try integer()
     guard value < Layout.numberLimit else { throw failure("has a number above the limit") }

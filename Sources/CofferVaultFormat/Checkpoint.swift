@@ -19,7 +19,7 @@ package struct Checkpoint: Hashable, Comparable, Sendable {
     var reader = ByteReader(bytes, part: "the list of recent changes")
     var list: [Checkpoint] = []
     while !reader.isAtEnd {
-      let checkpoint = Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16())
+      let checkpoint = Checkpoint(sequence: try reader.sequence(), tailTag: try reader.bytes16())
       guard list.last.map({ $0 < checkpoint }) ?? (checkpoint.sequence >= root.recent.floor),
         checkpoint.sequence < root.sequence
       else { throw reader.failure("is not in order") }

@@ -28,7 +28,7 @@ package struct CommitState: Hashable, Sendable {
   /// Parses and checks the state of a file whose padded header has `headerLength` bytes. Throws `.tampered`.
   package init(parsing bytes: [UInt8], headerLength: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "a commit slot")
-    sequence = try reader.number()
+    sequence = try reader.sequence()
     end = try reader.number()
     tailTag = try reader.bytes16()
     baseEnd = try reader.number()

@@ -2,8 +2,7 @@ package import CofferCore
 
 /// The header of a vault's file, parsed and not yet authenticated.
 package struct Header: Sendable {
-  /// A rewrite keeps the minor version and the feature bits, even if this version of Coffer does not know them.
-  package var minorVersion: UInt16 = 0
+  /// A rewrite keeps the feature bits, even if this version of Coffer does not know them.
   package var readOnlyCompatible: UInt32 = 0
   package var compatible: UInt32 = 0
   package var vaultID: Bytes16
@@ -23,10 +22,9 @@ package struct Header: Sendable {
         .notAVault, "The file is not a vault.", advice: "Check the path.")
     }
     var reader = ByteReader(bytes, from: Layout.magic.count, part: "the header")
-    let major = try reader.u16()
-    _ = try reader.u16()
+    let version = try reader.u32()
     let incompatible = try reader.u32()
-    guard major == Layout.majorVersion, incompatible == 0 else {
+    guard version == Layout.version, incompatible == 0 else {
       throw SecretError(
         .unsupportedVersion, "The vault was written by a later version of Coffer.",
         advice: "Update Coffer to open it.")
@@ -48,9 +46,7 @@ package struct Header: Sendable {
   package init(parsing bytes: [UInt8]) throws(SecretError) {
     let length = try Self.length(ofHeaderBeginning: bytes)
     guard bytes.count == Self.paddedLength(length) else { throw .tampered("the header is cut short") }
-    var reader = ByteReader(bytes, from: 10, part: "the header")
-    minorVersion = try reader.u16()
-    _ = try reader.u32()
+    var reader = ByteReader(bytes, from: 16, part: "the header")
     readOnlyCompatible = try reader.u32()
     compatible = try reader.u32()
     _ = try reader.u32()
@@ -87,8 +83,8 @@ package struct Header: Sendable {
     let length =
       Layout.headerPrefixLength + Layout.headerSuffixLength + slots.reduce(0) { $0 + $1.bytes.count }
     var bytes = encode(
-      Layout.magic, Layout.majorVersion, minorVersion, 0 as UInt32, readOnlyCompatible, compatible,
-      UInt32(length), vaultID, fileID, UInt8(slots.count), zeros(3))
+      Layout.magic, Layout.version, 0 as UInt32, readOnlyCompatible, compatible, UInt32(length), vaultID, fileID,
+      UInt8(slots.count), zeros(3))
     // 240 slots may take half a megabyte.
     bytes.reserveCapacity(length)
     for slot in slots { bytes += slot.bytes }

@@ -8,7 +8,7 @@ package enum Layout {
     [0x89, 0x43, 0x4F, 0x46, 0x0A, 0x1A, 0x0A], [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0D, 0x0A, 0x1A, 0x0D, 0x0A],
     [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0D, 0x0A],
   ]
-  package static let majorVersion: UInt16 = 1
+  package static let version: UInt32 = 1
   /// Every `u64` is below this limit.
   package static let numberLimit = 1 << 62
   /// The unit that the header is padded to, and the size of a commit slot.
@@ -33,14 +33,12 @@ package enum Layout {
 
   /// A writer begins a new block when the plaintext of the current one would exceed this length.
   package static let blockTarget = 16_384
-  /// The longest plaintext of a block, of a node of the index and of the root that a reader accepts: 1 MiB.
+  /// The longest plaintext of a block and of the root: 1 MiB. So a base has at most about 18,700 blocks.
   package static let maximumPartLength = 1 << 20
   /// The root up to its fields.
-  package static let rootPrefixLength = 84
-  /// The entry of a block or a node in the part of the index above it.
-  package static let indexEntryLength = 56
-  /// With more blocks than this, a writer gives the index a second level: nodes that list at most this many each.
-  package static let nodeTarget = 256
+  package static let rootPrefixLength = 80
+  /// The entry of a block in the root.
+  package static let rootEntryLength = 56
   /// The entry of an item in the directory of its block.
   package static let directoryEntryLength = 28
   /// The largest number of recent changes that a root lists. A writer lists at most half as many, so that a merge can

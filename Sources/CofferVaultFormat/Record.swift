@@ -86,11 +86,11 @@ package struct Record: Sendable {
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
       case FieldType.since: since = try field.i64()
-      case FieldType.conflict: conflict = try field.number()
-      case FieldType.twin: twin = try field.number()
+      case FieldType.conflict: conflict = try field.sequence()
+      case FieldType.twin: twin = try field.sequence()
       case FieldType.keepsNothing: keepsNothing = true
       case FieldType.keptNothing: keptNothing = true
-      default: origin = Checkpoint(sequence: try field.number(), tailTag: try field.bytes16())
+      default: origin = Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
       }
     }
     (self.keepsNothing, keepsNoHistory) = (keepsNothing, keepsNothing || keptNothing)
@@ -263,7 +263,7 @@ package struct Record: Sendable {
   /// Parses the plaintext of a frame without its padding. Throws `.tampered` and `.unsupportedVersion`.
   package init(frame: [UInt8]) throws(SecretError) {
     var reader = ByteReader(frame, part: "a frame")
-    try self.init(id: try reader.bytes16(), sequence: try reader.number(), parsing: &reader)
+    try self.init(id: try reader.bytes16(), sequence: try reader.sequence(), parsing: &reader)
     try reader.expectEnd()
   }
 

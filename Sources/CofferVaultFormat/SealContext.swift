@@ -18,8 +18,6 @@ package enum Subkey: UInt64, CaseIterable, Sendable {
 /// The kinds of parts that a base has in addition to values.
 package enum BasePart: String, Sendable {
   case block
-  /// A part of the index that lists blocks. The root lists it.
-  case node
   /// The changes before the root.
   case recent
   case root
@@ -27,7 +25,6 @@ package enum BasePart: String, Sendable {
   var description: String {
     switch self {
     case .block: "a block"
-    case .node: "a node of the index"
     case .recent: "the list of recent changes"
     case .root: "the root"
     }

@@ -77,14 +77,13 @@ def failures():
             "tail-only",
             "emptied",
             "versions",
-            "nodes",
+            "blocks",
             "recent",
         ):
             yield from commits(place(name), name)
         yield from after_crash(place("crash"))
         yield from limits(place)
         yield from sizes(place)
-        yield from large_base(place("large base"))
         yield from largest_root(place)
         yield from rewrites(place("rewrite"))
         yield from recent_changes(place)
@@ -211,26 +210,11 @@ def sizes(place):
         yield "a rewrite makes no room in the tail"
 
 
-def large_base(path):
-    """A base of more than 256 blocks has a second level."""
-    filler = [[0x1000, "00" * 8000], [0x1001, "00" * 8200]]
-    items = [item(f"{n:03}", "v", fields=filler) for n in range(257)]
-    created(path, base={"items": items})
-    vault = read(path)
-    if vault.root.height != 1 or [entry.items for entry in vault.root.entries] != [256, 1]:
-        yield "a base of 257 blocks has no second level"
-    c.rewrite(path, KEY, {"now": NOW, "changes": [remove("256")]})
-    vault = read(path)
-    if vault.root.height != 0 or len(vault.root.entries) != 256 or len(vault.secrets()) != 256:
-        yield "a rewrite of 256 blocks keeps a second level"
-
-
 def with_root(longer):
     """A vault whose root is as long as a root can be, or longer by so many bytes."""
     items = [item("", "v") | {"account": f"{n:05}", "service": "s"} for n in range(17_600)]
-    field = (1 << 20) - 84 - 4 - 56 * len(items) - 6 + longer
-    more = {"root_fields": [[0x1000, "00" * field]]}
-    more["base"] = {"items": items, "items_per_block": 1, "blocks_per_node": 1}
+    field = (1 << 20) - 80 - 4 - 56 * len(items) - 6 + longer
+    more = {"root_fields": [[0x1000, "00" * field]], "base": {"items": items, "items_per_block": 1}}
     return copy.deepcopy(BASES["created"][0]) | more
 
 

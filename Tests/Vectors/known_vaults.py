@@ -52,7 +52,7 @@ class Slot:
         require(version == VERSION, f"the record is of version {version}", outcome=f.UNSUPPORTED_VERSION)
         if any(zero) or any(zeros) or policy not in (STRICT, VERSIONED, KEY) or scope > 1 or sequence >= f.U64_LIMIT:
             return None
-        if policy == KEY and scope:
+        if policy == KEY and scope or not sequence:
             return None
         return cls(policy, vault_id, commitment, sequence, tag, mac, bool(scope))
 

@@ -266,7 +266,7 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
         else:
             items.append(sealer.sealed(part, entry.record, entry.value))
     items.sort(key=lambda pair: pair[0].position)
-    new_header = sealer.header(slots, header.minor, header.read_only_compatible, header.compatible)
+    new_header = sealer.header(slots, header.read_only_compatible, header.compatible)
     require(len(new_header) <= f.MAXIMUM_HEADER, "the header would be too long", outcome=f.LIMIT_REACHED)
     if is_rekey or other:
         check_cost(f.parse_header(new_header).slots)

@@ -137,7 +137,7 @@ class NewFile(w.FileWriter):
         self.master, self.vault_id, self.file_id, self.lookup_key = identity.values()
         sealer = w.Sealer(*identity.values(), random, tamper)
         slots = described_slots(sealer, description["slots"])
-        bits = {name: description.get(name, 0) for name in ("minor", "read_only_compatible", "compatible")}
+        bits = {name: description.get(name, 0) for name in ("read_only_compatible", "compatible")}
         super().__init__(sealer, sealer.header(slots, **bits), slots)
         self.steps = [self.write_described_base()]
         for transaction in description.get("tail", []):
@@ -186,8 +186,7 @@ class NewFile(w.FileWriter):
         items = self.tamper("base items", items)
         recent = [(sequence, bytes.fromhex(tag)) for sequence, tag in base.get("recent", [])]
         floor = base.get("floor", recent[0][0] if recent else None)
-        sizes = base.get("items_per_block"), base.get("blocks_per_node")
-        return self.write_base(items, self.sequence, self.root_fields(), recent, floor, *sizes)
+        return self.write_base(items, self.sequence, self.root_fields(), recent, floor, base.get("items_per_block"))
 
     def root_fields(self):
         description = self.description

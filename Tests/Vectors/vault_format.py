@@ -14,7 +14,7 @@ from nacl import bindings, exceptions
 U64_LIMIT = 1 << 62
 
 MAGIC = b"\x89COF\r\n\x1a\n"
-MAJOR = 1
+VERSION = 1
 PAGE = 4096
 MAXIMUM_HEADER = 1 << 20
 MAXIMUM_KEY_SLOTS = 240
@@ -183,6 +183,11 @@ class Cursor:
         require(value < U64_LIMIT, f"a number of {self.what} is 2^62 or more", "N1")
         return value
 
+    def sequence(self):
+        value = self.u64()
+        require(value > 0, f"a sequence of {self.what} is 0", "N9")
+        return value
+
     def i64(self):
         return self.number("q")
 
@@ -196,11 +201,11 @@ class Cursor:
         require(minimum <= length <= maximum, f"a text of {self.what} has {length} bytes", check)
         text = self.take(length).decode("utf-8", "surrogateescape")
         require(not any("\udc80" <= one <= "\udcff" for one in text), f"a text of {self.what} is not UTF-8", "N6")
-        require("\0" not in text, f"a text of {self.what} has a NUL in it", "N7")
+        require("\0" not in text, f"a text of {self.what} has a NUL in it", "N6")
         return text
 
     def finish(self):
-        require(self.position == len(self.data), f"something follows {self.what}", "N3")
+        require(self.position == len(self.data), f"something follows {self.what}", "N2")
 
 
 def encode_text(text):
@@ -236,7 +241,6 @@ class KeySlot:
 class Header:
     raw: bytes  # bytes 0…H − 1
     length: int  # L
-    minor: int
     read_only_compatible: int
     compatible: int
     vault_id: bytes
@@ -286,9 +290,9 @@ def parse_header(file):
     require(file[:8] == MAGIC, "the magic is not there", "H1", outcome=NOT_A_VAULT)
     cursor = Cursor(file, "the header")
     cursor.take(8)
-    major, minor, incompatible = cursor.u16(), cursor.u16(), cursor.u32()
-    require(major == MAJOR, f"the major version is {major}", "H2", outcome=UNSUPPORTED_VERSION)
-    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H3", outcome=UNSUPPORTED_VERSION)
+    version, incompatible = cursor.u32(), cursor.u32()
+    require(version == VERSION, f"the version is {version}", "H2", outcome=UNSUPPORTED_VERSION)
+    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H2", outcome=UNSUPPORTED_VERSION)
     read_only_compatible, compatible, length = cursor.u32(), cursor.u32(), cursor.u32()
     vault_id, file_id = cursor.take(16), cursor.take(16)
     count = cursor.u8()
@@ -299,7 +303,7 @@ def parse_header(file):
     ids = [slot.id for slot in slots if slot.known]
     require(len(set(ids)) == len(ids), "two key slots have the same id", "H6")
     recipients = [(slot.type, slot.recipient) for slot in slots if slot.recipient]
-    require(len(set(recipients)) == len(recipients), "two key slots have the same recipient", "K7")
+    require(len(set(recipients)) == len(recipients), "two key slots have the same recipient", "H6")
     require(cursor.position == length - 64, "the key slots do not end where the header says", "H7")
     cursor.position = length - 64
     commitment, mac = cursor.take(32), cursor.take(32)
@@ -308,7 +312,6 @@ def parse_header(file):
     return Header(
         file[:padded_length],
         length,
-        minor,
         read_only_compatible,
         compatible,
         vault_id,
@@ -337,7 +340,7 @@ def header_mac(master, authenticated):
 # Commit slots
 
 STATE = struct.Struct("<QQ16sQII16s3992s")
-SHORTEST_ROOT = 84 + 4  # without fields and entries
+SHORTEST_ROOT = 80 + 4  # without fields and entries
 
 
 @dataclass(frozen=True)
@@ -363,6 +366,7 @@ class State:
         require(zero == 0 and not any(zeros), "a reserved byte of a commit slot is not zero", "N4")
         require(max(sequence, end, base_end) < U64_LIMIT, "a number of a commit slot is 2^62 or more", "N1")
         longest = SEAL_OVERHEAD + MAXIMUM_ROOT
+        require(sequence > 0, "the sequence of a commit slot is 0", "N9")
         require(SEAL_OVERHEAD + SHORTEST_ROOT <= length <= longest, "the root is too short or too long", "C1")
         require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C1")
         require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C2")

@@ -194,7 +194,7 @@ def choose(states):
     current = 0 if first.sequence >= second.sequence else 1
     old, new = states[1 - current], states[current]
     base = lambda state: (state.base_end, state.root_length, state.root_tag)
-    require(base(old) == base(new) and old.end <= new.end, "the older state is not one of this file", "C6")
+    require(base(old) == base(new) and old.end <= new.end, "the older state is not one of this file", "C5")
     return current
 
 
@@ -208,7 +208,7 @@ class PartsReader:
         self.entries, self.frames, self.recent, self.root = {}, [], (), None
 
     def part(self, name, offset, length, tag):
-        """The plaintext of a part of the base, which what is above names by its tag."""
+        """The plaintext of a part of the base, which the commit slot or the root names by its tag."""
         sealed = self.file[offset : offset + length]
         require(f.tag(sealed) == tag, f"the tag of the {name} is not the one that names it", "B1")
         associated = p.part_associated(name.encode(), self.header.file_id, offset)
@@ -218,46 +218,25 @@ class PartsReader:
         state = self.state
         index = self.part("root", state.root_offset, state.root_length, state.root_tag)
         self.root = root = p.Root.parse(index, self.keys[f.LINEAGE], self.header.vault_id)
-        blocks = self.blocks(root)
         position, last = len(self.header.raw) + 2 * f.PAGE, (b"", 0)
-        for entry in blocks:
+        for entry in root.entries:
             for one in self.block(position, entry):
                 require(last < one.record.position, "the items of the base do not ascend", "B9")
                 last = one.record.position
                 self.entries.setdefault(one.record.lookup_id, []).append(one)
             position = entry.end
-        for node in root.entries if root.height else ():
-            require(position == node.offset, "something lies before a node of the index", "B7")
-            position = node.end
         if root.recent_length:
             pairs = self.part("recent", position, root.recent_length, root.recent_tag)
             self.recent = p.parse_recent(pairs, root)
             position += root.recent_length
         require(position == state.root_offset, "something lies before the root", "B7")
 
-    def blocks(self, root):
-        """The entries of all blocks."""
-        if root.height == 0:
-            return root.entries
-        blocks = []
-        for node in root.entries:
-            require(node.end <= self.state.root_offset, "a node of the index is out of place", "B7")
-            data = self.part("node", node.offset, node.length, node.tag)
-            count, rest = divmod(len(data), p.ENTRY.size)
-            require(rest == 0, "a node of the index has a wrong length", "N3")
-            entries = p.parse_entries(f.Cursor(data, "a node of the index"), count)
-            first = entries[0].first if entries else None
-            require(first == node.first, "a node's first item is not the one that names it", "B6")
-            require(sum(entry.items for entry in entries) == node.items, "the numbers of a node do not add up", "B5")
-            blocks += entries
-        return blocks
-
     def block(self, position, entry):
         """Returns the items of a block whose values begin at `position`."""
         require(position <= entry.offset and entry.end <= self.state.root_offset, "a block is out of place", "B7")
         data = self.part("block", entry.offset, entry.length, entry.tag)
         cursor = f.Cursor(data, "a block")
-        directory = [(cursor.take(16), cursor.u64(), cursor.u32()) for _ in range(entry.items)]
+        directory = [(cursor.take(16), cursor.sequence(), cursor.u32()) for _ in range(entry.items)]
         items = []
         for identifier, sequence, place in directory:
             require(place == cursor.position, "an item is not where the directory says", "B8")

@@ -72,17 +72,17 @@ def encode_attributes(attributes):
 def parse_attributes(data):
     cursor, attributes = f.Cursor(data, "the attributes"), []
     while not attributes or cursor.position < len(data):
-        attributes.append((cursor.text(1, 128, "F5"), cursor.text(0, 1024, "F5")))
+        attributes.append((cursor.text(1, 128, "F4"), cursor.text(0, 1024, "F4")))
     require(len(attributes) <= 32, f"there are {len(attributes)} attributes", "F4")
     names = [name.encode("utf-8") for name, _ in attributes]
-    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order", "F6")
+    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order", "F4")
     return tuple(attributes)
 
 
 def parse_sequence(data):
     """The sequence of the put beside which this one stands since a merge."""
     cursor = f.Cursor(data, "the sequence of another record")
-    sequence = cursor.u64()
+    sequence = cursor.sequence()
     cursor.finish()
     return sequence
 
@@ -95,7 +95,7 @@ def parse_mark(data):
 def parse_birth(data):
     """The sequence that a change had first, and the tag of the lowest state that had it."""
     cursor = f.Cursor(data, "an origin")
-    birth = cursor.u64(), cursor.take(16)
+    birth = cursor.sequence(), cursor.take(16)
     cursor.finish()
     return birth
 
@@ -206,14 +206,14 @@ def encode_metadata(record):
 def parse_metadata(data, lookup_key):
     """The record of a frame."""
     cursor = f.Cursor(data, "the metadata of a frame")
-    record = Record.parse(cursor.take(16), cursor.u64(), cursor, lookup_key)
+    record = Record.parse(cursor.take(16), cursor.sequence(), cursor, lookup_key)
     cursor.finish()
     return record
 
 
 # Base
 
-ROOT = struct.Struct("<QQ32sQ16sIIB3s")
+ROOT = struct.Struct("<QQ32sQ16sII")
 ENTRY = struct.Struct("<16sQQII16s")
 DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
@@ -240,7 +240,7 @@ class HistoryLimit:
     @classmethod
     def parse(cls, data, root_sequence):
         cursor = f.Cursor(data, "the history limit")
-        versions, days, sequence = cursor.u16(), cursor.u16(), cursor.u64()
+        versions, days, sequence = cursor.u16(), cursor.u16(), cursor.sequence()
         origin = parse_birth(cursor.take(PAIR.size)) if cursor.position < len(data) else None
         cursor.finish()
         require(versions <= MAXIMUM_VERSIONS, f"the history limit is {versions} versions", "F7")
@@ -270,10 +270,10 @@ class FormerSlot:
     @classmethod
     def parse(cls, cursor, last, root_sequence):
         slot_id, kind, is_trace, recipient = cursor.take(16), cursor.u8(), cursor.u8(), cursor.take(32)
-        created, sequence, time = cursor.i64(), cursor.u64(), cursor.i64()
+        created, sequence, time = cursor.i64(), cursor.sequence(), cursor.i64()
         require(is_trace <= 1, "a former key slot is a trace or not", "F12")
-        require(1 <= sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
-        require(last <= sequence, "the former key slots are out of order", "F11")
+        require(sequence <= root_sequence, "a key slot was removed after the last rewrite", "F10")
+        require(last <= sequence, "the former key slots are out of order", "F10")
         label = cursor.utf8(cursor.u8(), 0, 64, "K2")
         return cls(slot_id, kind, is_trace, recipient, created, sequence, time, label)
 
@@ -281,7 +281,7 @@ class FormerSlot:
 def parse_former_slots(data, root_sequence):
     cursor, slots = f.Cursor(data, "the former key slots"), []
     while not slots or cursor.position < len(data):
-        slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 1, root_sequence))
+        slots.append(FormerSlot.parse(cursor, slots[-1].sequence if slots else 0, root_sequence))
     require(len(slots) <= MAXIMUM_FORMER, f"there are {len(slots)} former key slots", "F14")
     return tuple(slots)
 
@@ -290,7 +290,7 @@ def parse_taken(data):
     """The changes that merges took without the others of their branch: the first sequence and state of each."""
     cursor, taken = f.Cursor(data, "the changes that were taken"), []
     while not taken or cursor.position < len(data):
-        taken.append((cursor.u64(), cursor.take(16)))
+        taken.append((cursor.sequence(), cursor.take(16)))
     is_right = len(taken) <= MAXIMUM_TAKEN and all(a < b for a, b in zip(taken, taken[1:]))
     require(is_right, "the changes that were taken are too many, or do not ascend", "F15")
     return tuple(taken)
@@ -298,7 +298,7 @@ def parse_taken(data):
 
 @dataclass(frozen=True)
 class Entry:
-    """A block, or at height 1 a node of the index, as what is above names it."""
+    """A block, as the root names it."""
 
     first_id: bytes
     first_sequence: int
@@ -321,7 +321,7 @@ class Entry:
 
 def parse_entries(cursor, count):
     entries = tuple(
-        Entry(cursor.take(16), cursor.u64(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
+        Entry(cursor.take(16), cursor.sequence(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
         for _ in range(count)
     )
     cursor.finish()
@@ -339,7 +339,6 @@ class Root:
     floor: int
     recent_tag: bytes
     recent_length: int
-    height: int
     fields: tuple
     entries: tuple
     history: HistoryLimit = HistoryLimit()
@@ -349,16 +348,14 @@ class Root:
 
     def encode(self):
         recent = self.floor, self.recent_tag, self.recent_length
-        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries), self.height, bytes(3))
+        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries))
         return head + encode_fields(self.fields) + b"".join(entry.encode() for entry in self.entries)
 
     @classmethod
     def parse(cls, data, lineage_key, vault_id):
         cursor = f.Cursor(data, "the root")
-        sequence, items, lookup_key, floor = cursor.u64(), cursor.u64(), cursor.take(32), cursor.u64()
-        recent_tag, recent_length, count, height = cursor.take(16), cursor.u32(), cursor.u32(), cursor.u8()
-        cursor.reserved(3)
-        require(height <= 1, f"the index has the height {height}", "B2")
+        sequence, items, lookup_key, floor = cursor.sequence(), cursor.u64(), cursor.take(32), cursor.sequence()
+        recent_tag, recent_length, count = cursor.take(16), cursor.u32(), cursor.u32()
         require(floor <= sequence, "the floor is above the root", "B12")
         pairs, rest = divmod(recent_length - f.SEAL_OVERHEAD, PAIR.size) if recent_length else (0, 0)
         require(rest == 0 and 0 <= pairs <= MAXIMUM_PAIRS, "the recent changes have a wrong length", "B11")
@@ -372,20 +369,19 @@ class Root:
         former = parse_former_slots(known[FORMER_SLOTS], sequence) if FORMER_SLOTS in known else ()
         taken = parse_taken(known[TAKEN]) if TAKEN in known else ()
         entries = parse_entries(cursor, count)
-        require(height == 0 or count, "an index of height 1 has no nodes", "B3")
         require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
         recent = floor, recent_tag, recent_length
-        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, former, taken)
+        return cls(sequence, items, lookup_key, *recent, fields, entries, history, lineage, former, taken)
 
 
 def parse_recent(data, root):
     """The (sequence, tag) pairs of the changes before the root, ascending."""
     cursor = f.Cursor(data, "the recent changes")
-    pairs = tuple((cursor.u64(), cursor.take(16)) for _ in range(len(data) // PAIR.size))
+    pairs = tuple((cursor.sequence(), cursor.take(16)) for _ in range(len(data) // PAIR.size))
     cursor.finish()
     require(all(a < b for a, b in zip(pairs, pairs[1:])), "the recent changes do not ascend", "B13")
     within = root.floor <= pairs[0][0] and pairs[-1][0] < root.sequence
-    require(within, "a recent change is below the floor, or not before the root", "B14")
+    require(within, "a recent change is below the floor, or not before the root", "B13")
     return pairs
 
 
@@ -402,5 +398,5 @@ def open_lineage(lineage_key, vault_id, sealed):
 
 
 def part_associated(part, file_id, offset):
-    """What the seal of a block, a node, the recent changes or the root is bound to."""
+    """What the seal of a block, the recent changes or the root is bound to."""
     return b"coffer-" + part + file_id + struct.pack("<Q", offset)

@@ -13,8 +13,6 @@ import vault_format as f
 import vault_records as p
 
 BLOCK_TARGET = 16_384
-# The index has a second level above this number of blocks. A node has this many.
-LARGEST_FLAT_INDEX, NODE_ENTRIES = 256, 256
 
 
 def system_random(length, purpose):
@@ -57,11 +55,11 @@ class Sealer:
         wrapped = f.seal(wrapping, nonce, self.vault_id + head, self.tamper(part + " master key", self.master))
         return head + self.tamper(part + " commitment", commitment) + self.tamper(part + " wrapped key", wrapped)
 
-    def header(self, slots, minor=0, read_only_compatible=0, compatible=0):
+    def header(self, slots, read_only_compatible=0, compatible=0):
         tamper = self.tamper
         all_slots = tamper("key slots", b"".join(slots))
         length = 64 + len(all_slots) + 64
-        fields = f.MAGIC + struct.pack("<HHIIII", f.MAJOR, minor, 0, read_only_compatible, compatible, length)
+        fields = f.MAGIC + struct.pack("<IIIII", f.VERSION, 0, read_only_compatible, compatible, length)
         fields += self.vault_id + self.file_id + bytes([len(slots), 0, 0, 0])
         header = tamper("header fields", fields) + all_slots
         header += tamper("master key commitment", f.master_commitment(self.master, self.vault_id))
@@ -138,7 +136,7 @@ class FileWriter:
         self.file += data
 
     def seal_part(self, part, purpose, plaintext):
-        """Seals a block, a node, the recent changes or the root at the end of the file."""
+        """Seals a block, the recent changes or the root at the end of the file."""
         plaintext = self.tamper(part, plaintext)
         offset = len(self.file) + len(self.tamper("gap before " + part, b""))
         associated = p.part_associated(purpose, self.sealer.file_id, offset)
@@ -147,21 +145,16 @@ class FileWriter:
         self.append(part, sealed)
         return sealed
 
-    def write_base(self, items, sequence, root_fields=(), recent=(), floor=None, items_per_block=None, per_node=None):
+    def write_base(self, items, sequence, root_fields=(), recent=(), floor=None, items_per_block=None):
         """Writes the (record, sealed value) pairs, which ascend. Returns the state of a file without frames."""
         entries = [self.write_block(index, group) for index, group in enumerate(self.grouped(items, items_per_block))]
-        height = 1 if per_node or len(entries) > LARGEST_FLAT_INDEX else 0
-        if height:
-            size = per_node or NODE_ENTRIES
-            nodes = [entries[at : at + size] for at in range(0, len(entries), size)]
-            entries = [self.write_node(index, node) for index, node in enumerate(nodes)]
         tag, length = bytes(16), 0
         if recent:
             sealed = self.seal_part("recent", b"recent", b"".join(p.PAIR.pack(*pair) for pair in recent))
             tag, length = f.tag(sealed), len(sealed)
         floor = sequence if floor is None else floor
         fields, key = tuple(root_fields), self.sealer.lookup_key
-        self.root = p.Root(sequence, len(items), key, floor, tag, length, height, fields, tuple(entries))
+        self.root = p.Root(sequence, len(items), key, floor, tag, length, fields, tuple(entries))
         root = self.seal_part("root", b"root", self.root.encode())
         end, tag = len(self.file), f.tag(root)
         return f.State(sequence, end, tag, end, len(root), tag)
@@ -193,12 +186,6 @@ class FileWriter:
         sealed = self.seal_part(part, b"block", directory + bodies)
         offset, first = self.parts[part][0], items[0][0]
         return p.Entry(*first.position, offset, len(sealed), len(items), f.tag(sealed))
-
-    def write_node(self, index, entries):
-        part = f"node {index}"
-        sealed = self.seal_part(part, b"node", b"".join(entry.encode() for entry in entries))
-        items = sum(entry.items for entry in entries)
-        return p.Entry(*entries[0].first, self.parts[part][0], len(sealed), items, f.tag(sealed))
 
     def write_slots(self, states):
         mac = self.header[self.parts["header MAC"][0] :][:32]

@@ -374,11 +374,11 @@ def pairs(*sequences):
     return [[sequence, tag.hex()] for sequence, tag in found]
 
 
-def nodes():
-    """Five blocks of two items in three nodes, recent changes, two frames and a history."""
+def blocks():
+    """Five blocks of two items, recent changes, two frames and a history."""
     items = [item(f"account {n}", f"value {n}") for n in range(10)]
-    base = {"items_per_block": 2, "blocks_per_node": 2, "sequence": 20, "recent": pairs(15, 16, 18), "floor": 14}
-    return vault("nodes", items, [[put("account 3", "new")], [remove("account 4")]], base=base, history=HISTORY)
+    base = {"items_per_block": 2, "sequence": 20, "recent": pairs(15, 16, 18), "floor": 14}
+    return vault("blocks", items, [[put("account 3", "new")], [remove("account 4")]], base=base, history=HISTORY)
 
 
 def recent():
@@ -442,7 +442,7 @@ BASES = {
     "rekeyed": (known("rekeyed", 1, base={"sequence": 15}, lineage=[FIRST_KEY]), CI),
     "largest-metadata": (largest_metadata(), CI),
     "longest-tail": (longest_tail(), CI),
-    "nodes": (nodes(), CI),
+    "blocks": (blocks(), CI),
     "recent": (recent(), CI),
     "most-recent": (most_recent(), CI),
     "former-slots": (former_slots(), CI),

@@ -246,11 +246,18 @@ def older_states(suite):
         longer = lambda made: made.file + bytes(8)
         suite.resealed(f"older-state-{name}", comment, "uncopied", TAMPERED, {OLDER: fault}, after=longer)
     suite.resealed(
-        "ok-older-state-sequence-zero",
+        "older-state-sequence-zero",
         "the older slot has sequence 0",
         "uncopied",
-        f.OK,
+        TAMPERED,
         {OLDER: number(SEQUENCE, "Q", 0)},
+    )
+    suite.resealed(
+        "ok-older-state-sequence-one",
+        "the older slot has sequence 1",
+        "uncopied",
+        f.OK,
+        {OLDER: number(SEQUENCE, "Q", 1)},
         reading="The older slot's sequence need not be that of any frame.",
     )
     last = suite.made["uncopied"].states[1].encode()

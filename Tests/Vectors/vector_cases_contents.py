@@ -44,7 +44,7 @@ def add(suite):
         "rekeyed": "the same vault under its next master key, which names the former one",
         "largest-metadata": "the longest metadata, which is padded to 67,680 bytes, an unknown field in it",
         "longest-tail": "frames that have 1,048,576 bytes without their values",
-        "nodes": "an index of two levels: three nodes, five blocks, recent changes",
+        "blocks": "five blocks and recent changes",
         "recent": "recent changes, two of them in the same place of both sides of a merge",
         "most-recent": "2,048 recent changes",
         "former-slots": "key slots that were removed",
@@ -153,12 +153,11 @@ def histories(suite):
         change=lambda d: d["base"].update(sequence=1 << 62),
     )
     suite.resealed(
-        "ok-sequence-zero",
+        "sequence-zero",
         "a base with sequence 0",
         "created",
-        f.OK,
+        TAMPERED,
         change=lambda d: d["base"].update(sequence=0),
-        reading="The specification names no lowest sequence.",
     )
 
 

@@ -37,13 +37,13 @@ def fields(suite):
     suite.truncated("truncated-7", "seven bytes of the magic", "created", f.NOT_A_VAULT, 7)
     for size in (8, 12, 16, 24, 28, 60, 63, 64, 65, 68, 100, 200, 4095, 4096):
         suite.truncated(f"truncated-{size}", f"the first {size} bytes", "created", TAMPERED, size)
-    for major in (0, 2, 256, 0xFFFF):
+    for version in (0, 2, 256, 0x10001, 0xFFFFFFFF):
         suite.damage(
-            f"major-{major}",
-            f"major version {major}",
+            f"version-{version}",
+            f"version {version}",
             "created",
             f.UNSUPPORTED_VERSION,
-            (8, 2, struct.pack("<H", major)),
+            (8, 4, struct.pack("<I", version)),
         )
     for bit in (0, 1, 7, 8, 16, 31):
         suite.damage(
@@ -65,14 +65,13 @@ def fields(suite):
         credential={"key_text": OTHER_KEY},
     )
     suite.damage(
-        "major-2-and-other-layout",
-        "major version 2 and a header length of 0: the version is checked first",
+        "version-2-and-other-layout",
+        "version 2 and a header length of 0: the version is checked first",
         "created",
         f.UNSUPPORTED_VERSION,
         (8, 1, b"\x02"),
         (24, 4, bytes(4)),
     )
-    suite.damage("minor-1-unauthenticated", "minor version 1 with the old MAC", "created", TAMPERED, (10, 1, b"\x01"))
     suite.damage(
         "read-only-compatible-unauthenticated",
         "a read-only-compatible feature with the old MAC",
@@ -84,7 +83,6 @@ def fields(suite):
         "compatible-unauthenticated", "a compatible feature with the old MAC", "created", TAMPERED, (20, 1, b"\x01")
     )
     for field, most, what in (
-        ("minor", 0xFFFF, "minor version"),
         ("read_only_compatible", 0xFFFFFFFF, "read-only-compatible features"),
         ("compatible", 0xFFFFFFFF, "compatible features"),
     ):
@@ -100,7 +98,7 @@ def fields(suite):
 
     for name, comment, outcome, fault in (
         ("magic-resealed", "a wrong magic, resealed", f.NOT_A_VAULT, flip(7)),
-        ("major-2-resealed", "major version 2, resealed", f.UNSUPPORTED_VERSION, number(8, "H", 2)),
+        ("version-2-resealed", "version 2, resealed", f.UNSUPPORTED_VERSION, number(8, "I", 2)),
         ("incompatible-resealed", "an incompatible feature, resealed", f.UNSUPPORTED_VERSION, number(12, "I", 1)),
     ):
         suite.resealed(name, comment, "small", outcome, {"header fields": fault})

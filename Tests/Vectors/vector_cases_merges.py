@@ -108,7 +108,7 @@ def conflicts(suite):
         ("and-label", "a version that lost, with other fields", [lost("a", label="l", attributes={"n": "v"}), c], NONE),
     ):
         changed(suite, f"ok-conflict-{name}", comment, changes, history)
-    for name, sequence in (("zero", 0), ("highest", (1 << 62) - 1)):
+    for name, sequence in (("one", 1), ("highest", (1 << 62) - 1)):
         suite.resealed(
             f"ok-conflict-sequence-{name}",
             f"a conflict with the sequence {sequence}",

@@ -189,6 +189,7 @@ def known_fields(suite):
         "conflict-7-bytes": ("a conflict of 7 bytes", [field(p.CONFLICT, bytes(7))]),
         "conflict-9-bytes": ("a conflict of 9 bytes", [field(p.CONFLICT, bytes(9))]),
         "conflict-24-bytes": ("a conflict of 24 bytes", [field(p.CONFLICT, bytes(24))]),
+        "conflict-zero": ("a conflict with a sequence of 0", [field(p.CONFLICT, bytes(8))]),
         "conflict-2-62": ("a conflict with a sequence of 2^62", [field(p.CONFLICT, bytes(7) + b"\x40")]),
         "conflict-2-63": ("a conflict with a sequence of 2^63", [field(p.CONFLICT, bytes(7) + b"\x80")]),
         "conflict-most": ("a conflict with the highest sequence", [field(p.CONFLICT, b"\xff" * 8)]),
@@ -201,6 +202,7 @@ def known_fields(suite):
         "origin-empty": ("an origin of no bytes", [field(p.ORIGIN)]),
         "origin-23-bytes": ("an origin of 23 bytes", [field(p.ORIGIN, bytes(23))]),
         "origin-25-bytes": ("an origin of 25 bytes", [field(p.ORIGIN, bytes(25))]),
+        "origin-zero": ("an origin with a sequence of 0", [field(p.ORIGIN, bytes(24))]),
         "origin-2-62": ("an origin with a sequence of 2^62", [field(p.ORIGIN, bytes(7) + b"\x40" + bytes(16))]),
         "origin-before-mark": ("an origin before the mark", [field(p.ORIGIN, bytes(24)), field(p.KEEPS_NOTHING)]),
         "label-twice": ("two labels", [field(p.LABEL, b"a"), field(p.LABEL, b"a")]),
@@ -294,6 +296,7 @@ def field_lists(suite):
     origins = {
         "23-bytes": ("an origin of 23 bytes", listed(field(p.ORIGIN, bytes(23)))),
         "25-bytes": ("an origin of 25 bytes", listed(field(p.ORIGIN, bytes(25)))),
+        "zero": ("an origin with a sequence of 0", listed(field(p.ORIGIN, bytes(24)))),
         "2-62": ("an origin with a sequence of 2^62", listed(field(p.ORIGIN, bytes(7) + b"\x40" + bytes(16)))),
     }
     origin = listed(field(p.ORIGIN, b"\x01" + bytes(7) + b"t" * 16))

@@ -6,7 +6,7 @@ import vault_format as f
 from vector_suite import TAMPERED, constant, each, flip, following, number, plus
 
 # Offsets in the root.
-SEQUENCE, ITEMS, LOOKUP_KEY, FLOOR, RECENT_TAG, RECENT_LENGTH, BLOCKS, HEIGHT, RESERVED, FIELDS = (
+SEQUENCE, ITEMS, LOOKUP_KEY, FLOOR, RECENT_TAG, RECENT_LENGTH, BLOCKS, FIELDS = (
     0,
     8,
     16,
@@ -15,8 +15,6 @@ SEQUENCE, ITEMS, LOOKUP_KEY, FLOOR, RECENT_TAG, RECENT_LENGTH, BLOCKS, HEIGHT, R
     72,
     76,
     80,
-    81,
-    84,
 )
 ENTRIES = FIELDS + 4 + 6 + 4  # after the history limit
 FIRST_ID, FIRST_SEQUENCE, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 32, 36, 40  # in the entry of a block
@@ -63,11 +61,6 @@ def add(suite):
             each(number(RECENT_LENGTH, "I", 64), plus(FLOOR, "Q", -1)),
         ),
         "recent-length-most": ("the highest length of recent changes", number(RECENT_LENGTH, "I", 0xFFFFFFFF)),
-        "height-1": ("height 1: the blocks are read as nodes", number(HEIGHT, "B", 1)),
-        "height-2": ("height 2", number(HEIGHT, "B", 2)),
-        "height-255": ("height 255", number(HEIGHT, "B", 255)),
-        "reserved": ("the first reserved byte", flip(RESERVED)),
-        "reserved-high": ("the last reserved byte", flip(RESERVED + 2, 128)),
         "lookup-key-missing": ("no lookup key", lambda value: value[:LOOKUP_KEY] + value[FLOOR:]),
         "something-follows": ("a byte follows", following(b"\0")),
         "entry-follows": ("56 bytes follow", following(bytes(ENTRY))),
@@ -168,13 +161,6 @@ def add(suite):
         "created",
         TAMPERED,
         {"root": number(BLOCKS, "I", 1)},
-    )
-    suite.resealed(
-        "root-created-height-1",
-        "an index of height 1 without a node",
-        "created",
-        TAMPERED,
-        {"root": number(HEIGHT, "B", 1)},
     )
     suite.resealed(
         "ok-root-another-lookup-key",

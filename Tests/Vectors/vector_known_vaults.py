@@ -495,6 +495,7 @@ def damages(j):
         "policy-255": number(POLICY, "B", 255),
         "reserved": flip(RESERVED),
         "reserved-last": flip(RESERVED + 5),
+        "sequence-zero": number(SEQUENCE, "Q", 0),
         "sequence-2-62": number(SEQUENCE, "Q", 1 << 62),
         "sequence-most": number(SEQUENCE, "Q", (1 << 64) - 1),
         "zeros": flip(ZEROS),

@@ -12,26 +12,25 @@ package final class VaultSnapshot: Sendable {
   package let base: BaseIndex
   package let tail: Tail
   private let lookupKey: SecretBytes
-  private let blocks: OpenedParts<Block>
-  private let nodes: OpenedParts<[BaseIndex.Entry]>
+  private let blocks: OpenedBlocks
   /// Whether no process was writing when the file was opened in this state.
   let wasOpenedLocked: Bool
 
-  /// The blocks or the nodes of one base that were used last, by their offsets.
-  private final class OpenedParts<Part: Sendable>: Sendable {
-    private let parts = Mutex<[Int: Part]>([:])
-    /// The number of parts that are kept, of 16 KiB each.
+  /// The blocks of one base that were used last, by their offsets.
+  private final class OpenedBlocks: Sendable {
+    private let blocks = Mutex<[Int: Block]>([:])
+    /// The number of blocks that are kept, of 16 KiB each.
     private let maximumCount = 64
 
-    /// Returns the part at `offset`, which `open` opens if it is not kept. Throws what `open` throws.
-    func part(at offset: Int, open: () throws(SecretError) -> Part) throws(SecretError) -> Part {
-      if let part = parts.withLock({ $0[offset] }) { return part }
-      let part = try open()
-      parts.withLock { parts in
-        if parts.count >= maximumCount { parts = [:] }
-        parts[offset] = part
+    /// Returns the block at `offset`, which `open` opens if it is not kept. Throws what `open` throws.
+    func block(at offset: Int, open: () throws(SecretError) -> Block) throws(SecretError) -> Block {
+      if let block = blocks.withLock({ $0[offset] }) { return block }
+      let block = try open()
+      blocks.withLock { blocks in
+        if blocks.count >= maximumCount { blocks = [:] }
+        blocks[offset] = block
       }
-      return part
+      return block
     }
   }
 
@@ -40,7 +39,7 @@ package final class VaultSnapshot: Sendable {
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
   package init(_ file: VaultFile, keys: DerivedKeys, isLocked: Bool = false) throws(SecretError) {
     (self.file, self.keys, wasOpenedLocked) = (file, keys, isLocked)
-    (blocks, nodes) = (OpenedParts(), OpenedParts())
+    blocks = OpenedBlocks()
     slots = try CommitSlots(reading: file, keys: keys)
     let state = slots.state
     let root = try Self.part(
@@ -58,7 +57,7 @@ package final class VaultSnapshot: Sendable {
   /// The state after `former` that `slots` names, in the same file, which `storage` is now.
   init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail, in storage: any MediumFile) {
     (file, keys, base) = (former.file.with(storage), former.keys, former.base)
-    (blocks, nodes, lookupKey) = (former.blocks, former.nodes, former.lookupKey)
+    (blocks, lookupKey) = (former.blocks, former.lookupKey)
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
   }
 
@@ -69,10 +68,6 @@ package final class VaultSnapshot: Sendable {
     try keys.open(
       file.storage.read(length, at: offset), tag: tag,
       .base(part, file: file.header.fileID, offset: offset))
-  }
-
-  private func part(_ part: BasePart, _ entry: BaseIndex.Entry) throws(SecretError) -> [UInt8] {
-    try Self.part(part, of: file, keys, offset: entry.offset, length: entry.length, tag: entry.tag)
   }
 
   /// Returns the id that stands for a secret's name in the file.
@@ -149,8 +144,8 @@ package final class VaultSnapshot: Sendable {
 
   private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
     if let entry = try tail.newest(id) { return entry }
-    guard let position = try block(for: id) else { return nil }
-    let block = try block(position.entry)
+    guard let index = base.entries.index(for: id) else { return nil }
+    let block = try block(base.entries[index])
     let next = block.index(of: VersionPosition(id: id, sequence: .max))
     guard next > 0, block.position(next - 1).id == id else { return nil }
     return try block.item(next - 1, valuesFrom: file.baseStart)
@@ -163,16 +158,15 @@ package final class VaultSnapshot: Sendable {
     let id = id ?? lookupID(identifier)
     var groups: [[BlockEntry]] = []
     // From the newest on: the versions of one secret may begin in an earlier block.
-    var position = try block(for: id)
-    while let current = position {
-      let block = try block(current.entry)
+    for entry in base.entries.prefix(base.entries.index(for: id).map { $0 + 1 } ?? 0).reversed() {
+      let block = try block(entry)
       var found: [BlockEntry] = []
       for index in block.index(of: VersionPosition(id: id, sequence: 0))..<block.count {
         if block.position(index).id != id { break }
         found.append(try block.item(index, valuesFrom: file.baseStart))
       }
       groups.append(found)
-      position = current.entry.first.id == id ? try self.block(before: current) : nil
+      if entry.first.id != id { break }
     }
     let records = try groups.reversed().flatMap(\.self) + tail.entries(id)
     guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
@@ -181,59 +175,23 @@ package final class VaultSnapshot: Sendable {
 
   // MARK: Blocks
 
-  /// A block's position in the index: the list that names it, and its index there.
-  private struct BlockPosition {
-    let node: Int
-    let list: [BaseIndex.Entry]
-    let index: Int
-    var entry: BaseIndex.Entry { list[index] }
-  }
-
-  /// A list of blocks: that of a node, or of the root if there are no nodes.
-  private func list(_ node: Int) throws(SecretError) -> [BaseIndex.Entry] {
-    guard base.hasNodes else { return base.entries }
-    let entry = base.entries[node]
-    return try nodes.part(at: entry.offset) { () throws(SecretError) in
-      try BaseIndex.entries(ofNode: part(.node, entry), entry, start: file.baseStart)
-    }
-  }
-
-  /// Returns the position of the only block that can have the newest version of `id`, or `nil` if `id` comes before the
-  /// first.
-  private func block(for id: Bytes16) throws(SecretError) -> BlockPosition? {
-    let node: Int? = base.hasNodes ? base.entries.index(for: id) : 0
-    guard let node, let index = try list(node).index(for: id) else { return nil }
-    return BlockPosition(node: node, list: try list(node), index: index)
-  }
-
-  private func block(before position: BlockPosition) throws(SecretError) -> BlockPosition? {
-    if position.index > 0 {
-      return BlockPosition(node: position.node, list: position.list, index: position.index - 1)
-    }
-    guard position.node > 0 else { return nil }
-    let list = try list(position.node - 1)
-    return BlockPosition(node: position.node - 1, list: list, index: list.count - 1)
-  }
-
   private func block(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
-    try blocks.part(at: entry.offset) { () throws(SecretError) in try openBlock(entry) }
+    try blocks.block(at: entry.offset) { () throws(SecretError) in try openBlock(entry) }
   }
 
   private func openBlock(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
-    try Block(part(.block, entry), entry: entry, maximumSequence: base.sequence)
+    let bytes = try Self.part(
+      .block, of: file, keys, offset: entry.offset, length: entry.length, tag: entry.tag)
+    return try Block(bytes, entry: entry, maximumSequence: base.sequence)
   }
 
   /// Returns the record with the highest sequence in the base, or `nil` if there is none. Throws `.tampered`.
   func newestInBase() throws(SecretError) -> Record? {
-    var (newest, end): ((sequence: Int, block: Block, index: Int)?, Int) = (nil, file.baseStart)
-    for node in 0..<(base.hasNodes ? base.entries.count : 1) {
-      for entry in try list(node) {
-        guard entry.offset >= end else { throw .tampered("two blocks overlap") }
-        end = entry.end
-        let block = try openBlock(entry)
-        for index in 0..<block.count where block.position(index).sequence > newest?.sequence ?? 0 {
-          newest = (block.position(index).sequence, block, index)
-        }
+    var newest: (sequence: Int, block: Block, index: Int)?
+    for entry in base.entries {
+      let block = try openBlock(entry)
+      for index in 0..<block.count where block.position(index).sequence > newest?.sequence ?? 0 {
+        newest = (block.position(index).sequence, block, index)
       }
     }
     guard let newest else { return nil }
@@ -245,17 +203,13 @@ package final class VaultSnapshot: Sendable {
   private func forEachBlock(_ body: ([BlockEntry]) throws(SecretError) -> Void) throws(SecretError) {
     var end = file.baseStart
     var last: VersionPosition?
-    for node in 0..<(base.hasNodes ? base.entries.count : 1) {
-      for entry in try list(node) {
-        guard last.map({ $0 < entry.first }) ?? true else { throw .tampered("two blocks overlap") }
-        let items = try openBlock(entry).items(valuesFrom: end)
-        end = entry.end
-        last = items.last.map { VersionPosition($0.record) }
-        try body(items)
-      }
+    for entry in base.entries {
+      guard last.map({ $0 < entry.first }) ?? true else { throw .tampered("two blocks overlap") }
+      let items = try openBlock(entry).items(valuesFrom: end)
+      end = entry.end
+      last = items.last.map { VersionPosition($0.record) }
+      try body(items)
     }
-    let next = base.hasNodes ? base.entries[0].offset : state.rootOffset - base.recent.length
-    guard end == next else { throw .tampered("the base does not add up") }
   }
 
   /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include

@@ -47,7 +47,7 @@ struct VaultFileWriter {
     blockStart = entry.end
   }
 
-  /// Seals and writes a part of the base. Returns its entry for the index above it.
+  /// Seals and writes a part of the base. Returns its entry.
   private mutating func write(
     _ part: BasePart, _ bytes: [UInt8], first: VersionPosition = VersionPosition(id: .zero, sequence: 0),
     itemCount: Int = 0
@@ -57,20 +57,6 @@ struct VaultFileWriter {
       first: first, offset: offset, length: sealed.count, itemCount: itemCount, tag: Bytes16(tagOf: sealed))
     try write(sealed)
     return entry
-  }
-
-  /// Writes a second level of the index if the base has many blocks.
-  private mutating func writeNodes() throws(SecretError) {
-    let blocks = index.entries
-    guard blocks.count > Layout.nodeTarget else { return }
-    (index.hasNodes, index.entries) = (true, [])
-    for start in stride(from: 0, to: blocks.count, by: Layout.nodeTarget) {
-      let node = blocks[start..<min(start + Layout.nodeTarget, blocks.count)]
-      index.entries.append(
-        try write(
-          .node, BaseIndex.bytes(of: node), first: blocks[start].first,
-          itemCount: node.reduce(0) { $0 + $1.itemCount }))
-    }
   }
 
   private mutating func write(_ bytes: [UInt8]) throws(SecretError) {
@@ -87,13 +73,17 @@ struct VaultFileWriter {
   /// Writes the rest. Returns the state of the file. `recent` are the changes before it, in ascending order.
   mutating func finish(recent: [Checkpoint] = []) throws(SecretError) -> CommitState {
     try closeBlock()
-    try writeNodes()
     if !recent.isEmpty {
       let list = recent.flatMap { encode($0.sequence, $0.tailTag) }
       let part = try write(.recent, list)
       (index.recent.length, index.recent.tag) = (part.length, part.tag)
     }
     let indexBytes = index.bytes
+    guard indexBytes.count <= Layout.maximumPartLength else {
+      throw SecretError(
+        .tooLarge, "The vault would have more secrets and earlier versions than one file can list.",
+        advice: "Nothing was changed. Lower its history limit, or store some of the secrets in another vault.")
+    }
     let root = try write(.root, indexBytes)
     try flush()
     let state = CommitState(

@@ -34,8 +34,6 @@ struct ForgedVault: Sendable {
   var tail: [Change] = []
   /// The blocks of the base, as indices of its records in ascending order of their ids. `nil`: one block.
   var blocks: [[Int]]?
-  /// The number of blocks in each node. `nil`: the root lists the blocks.
-  var blocksPerNode: Int?
   var recent: [Checkpoint] = []
   /// The root's floor, if it is not the first of ``recent`` or the root's own sequence.
   var floor: Int?
@@ -108,7 +106,6 @@ struct ForgedVault: Sendable {
       sequence: sequence, settings: settings,
       recent: BaseIndex.Recent(floor: floor ?? recent.first?.sequence ?? sequence))
     try appendBlocks(to: &body, &index, baseStart)
-    appendNodes(to: &body, &index, baseStart)
     if !recent.isEmpty {
       let sealed = seal(
         .recent, recent.flatMap { encode($0.sequence, $0.tailTag) }, at: baseStart + body.count)
@@ -167,22 +164,6 @@ struct ForgedVault: Sendable {
         tag: Bytes16(tagOf: sealed)))
     index.itemCount += items.count
     body += sealed
-  }
-
-  private func appendNodes(to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int) {
-    guard let blocksPerNode else { return }
-    let blocks = index.entries
-    (index.hasNodes, index.entries) = (true, [])
-    for first in stride(from: 0, to: blocks.count, by: blocksPerNode) {
-      let listed = blocks[first..<min(first + blocksPerNode, blocks.count)]
-      let offset = start + body.count
-      let sealed = seal(.node, BaseIndex.bytes(of: listed), at: offset)
-      index.entries.append(
-        BaseIndex.Entry(
-          first: blocks[first].first, offset: offset, length: sealed.count,
-          itemCount: listed.reduce(0) { $0 + $1.itemCount }, tag: Bytes16(tagOf: sealed)))
-      body += sealed
-    }
   }
 
   private func appendFrame(

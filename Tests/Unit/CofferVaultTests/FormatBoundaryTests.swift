@@ -219,12 +219,13 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     #expect(state.bytes == State().bytes && state.rootOffset == 13_800)
     #expect(isRead { $0.end = $0.baseEnd } && !isRead { $0.end = $0.baseEnd - 1 })
     #expect(isRead { $0.tailTag = tag })
+    #expect(isRead { $0.sequence = 1 } && !isRead { $0.sequence = 0 })
     #expect(!isRead { ($0.end, $0.tailTag) = ($0.baseEnd, tag) })
     func root(at offset: Int, _ length: Int) -> Bool {
       isRead { ($0.rootLength, $0.baseEnd, $0.end) = (length, offset + length, 1 << 40) }
     }
     #expect(root(at: 3 * 4096, 200) && !root(at: 3 * 4096 - 1, 200))
-    #expect(root(at: 3 * 4096, 128) && !root(at: 3 * 4096, 127))
+    #expect(root(at: 3 * 4096, 124) && !root(at: 3 * 4096, 123))
     #expect(root(at: 3 * 4096, (1 << 20) + 40) && !root(at: 3 * 4096, (1 << 20) + 41))
     #expect(
       !isRead { $0.reserved[3] = 1 } && !isRead { $0.rest[$0.rest.count - 1] = 1 }

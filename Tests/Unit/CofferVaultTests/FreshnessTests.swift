@@ -47,7 +47,7 @@ import Testing
     if let lineage = open.base.settings.lineage {
       found.nonces["lineage"] = Array(lineage[..<Layout.nonceLength])
     }
-    for (index, block) in try open.blocks(in: bytes).enumerated() {
+    for (index, block) in open.base.entries.enumerated() {
       found.nonces["block \(index)"] = nonce(block.offset)
     }
     if open.base.recent.length > 0 {

@@ -177,14 +177,12 @@ import Testing
     try expect(.tampered, from: vault, in: Self.wholeReads)
   }
 
-  @Test func anIndexOfNodesIsReadLikeOneOfBlocks() throws {
+  @Test func versionsOfOneSecretMayBeInTwoBlocks() throws {
     let names = (0..<12).map { "name \($0)" }
     var vault = ForgedVault(
       base: names.map { .init($0, [1]) } + names.map { .init($0, [2]) }, history: .standard)
-    // Versions of one secret in two blocks, and in two nodes.
-    vault.blocks = stride(from: 0, to: 24, by: 3).map { Array($0..<$0 + 3) }
-    for blocksPerNode in [1, 2, 3, 8] {
-      vault.blocksPerNode = blocksPerNode
+    for size in [1, 2, 3, 8] {
+      vault.blocks = stride(from: 0, to: 24, by: size).map { Array($0..<$0 + size) }
       let backend = open(try vault.disk())
       let report = try backend.verify()
       #expect(report.secretCount == 12 && report.earlierVersionCount == 12)
@@ -196,14 +194,6 @@ import Testing
       try backend.compact()
       #expect(try backend.verify().earlierVersionCount == 13 && backend.items(inService: nil).count == 12)
     }
-  }
-
-  @Test func blocksThatOverlapAcrossNodesAreRefused() throws {
-    var vault = ForgedVault(base: [.init("a", [1]), .init("b", [2]), .init("c", [3]), .init("d", [4])])
-    (vault.blocks, vault.blocksPerNode) = ([[0, 1], [2], [3]], 2)
-    #expect(try open(vault.disk()).verify().secretCount == 4)
-    vault.blocks = [[0, 1], [2], [2, 3]]
-    try expect(.tampered, from: vault, in: Self.wholeReads)
   }
 
   /// The tail is refused, whether the last frame lacks its value, its metadata or a part of its prefix.
@@ -285,9 +275,9 @@ import Testing
     for (unknown, isAccepted) in [(65_536 - 6, true), (65_536 - 5, false)] {
       var vault = Self.ordinary
       vault.root = { root in
-        // The fields follow the first 84 bytes: the history limit, in 4 + 6 + 4 bytes.
+        // The fields follow the first 80 bytes: the history limit, in 4 + 6 + 4 bytes.
         let fields = encode(UInt32(6 + unknown), 0x1000 as UInt16, UInt32(unknown), zeros(unknown))
-        root.replaceSubrange(84..<98, with: fields)
+        root.replaceSubrange(80..<94, with: fields)
       }
       // Without a history limit there is nothing to restore.
       for operation in Self.operations where !operation.name.hasPrefix("restore") {

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test func theSizesAreThoseOfTheFormat() {
-    #expect(Layout.magic == [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A] && Layout.majorVersion == 1)
+    #expect(Layout.magic == [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A] && Layout.version == 1)
     #expect(Layout.pageSize == 4096 && Layout.maximumHeaderLength == 1024 * 1024)
     #expect(Layout.headerPrefixLength == 64 && Layout.headerSuffixLength == 64)
     #expect(Layout.maximumKeySlots == 240 && Layout.maximumSlotLabelLength == 64)
@@ -28,8 +28,8 @@ import Testing
     #expect(Layout.framePrefixLength == 4 && Layout.paddingUnit == 32)
     #expect(Layout.maximumValueLength == 16 * 1024 * 1024)
     #expect(Layout.maximumPartLength == 1024 * 1024 && Layout.maximumReplayLength == 1024 * 1024)
-    #expect(Layout.blockTarget == 16_384 && Layout.nodeTarget == 256 && Layout.directoryEntryLength == 28)
-    #expect(Layout.rootPrefixLength == 84 && Layout.indexEntryLength == 56 && Layout.maximumLineage == 64)
+    #expect(Layout.blockTarget == 16_384 && Layout.directoryEntryLength == 28)
+    #expect(Layout.rootPrefixLength == 80 && Layout.rootEntryLength == 56 && Layout.maximumLineage == 64)
     #expect(Layout.maximumRecentChanges == 2048 && Checkpoint.length == 24)
     #expect(CommitState.length == 4096 - 40)
     for (baseEnd, target) in [(0, 32), (4 << 20, 32), (8 << 20, 64), (128 << 20, 1024), (1 << 30, 1024)] {
@@ -45,7 +45,7 @@ import Testing
     let vault = Bytes16.zero
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes.prefix { $0 >= 0x20 }, as: UTF8.self) }
     #expect(text(SealContext.commitSlot(0, headerMAC: []).associatedData) == "coffer-commit")
-    for part in [BasePart.block, .node, .recent, .root] {
+    for part in [BasePart.block, .recent, .root] {
       #expect(
         text(SealContext.base(part, file: vault, offset: 0).associatedData) == "coffer-\(part.rawValue)")
     }

@@ -5,21 +5,10 @@ import CofferVaultFormat
 
 /// The parts of an opened vault, for tests that look at its bytes.
 extension VaultSnapshot {
-  /// The seals of the second level of the index.
-  var nodes: [BaseIndex.Entry] { base.hasNodes ? base.entries : [] }
-
-  /// The seals of all blocks. `bytes` are those of the file.
-  func blocks(in bytes: [UInt8]) throws -> [BaseIndex.Entry] {
-    if !base.hasNodes { return base.entries }
-    return try nodes.flatMap { node in
-      try BaseIndex.entries(ofNode: open(.node, node, in: bytes), node, start: file.baseStart)
-    }
-  }
-
-  /// The items of all blocks.
+  /// The items of all blocks. `bytes` are those of the file.
   func baseItems(in bytes: [UInt8]) throws -> [BlockEntry] {
     var end = file.baseStart
-    return try blocks(in: bytes).flatMap { entry in
+    return try base.entries.flatMap { entry in
       defer { end = entry.end }
       return try Block(open(.block, entry, in: bytes), entry: entry, maximumSequence: base.sequence)
         .items(valuesFrom: end)

@@ -215,7 +215,6 @@ struct VaultAnatomy {
   let currentSlot: Int
   private(set) var values: [Range<Int>] = []
   let blocks: [Range<Int>]
-  let nodes: [Range<Int>]
   let root: Range<Int>
   let frames: [Range<Int>]
   let sealedMetadata: [Range<Int>]
@@ -236,8 +235,7 @@ struct VaultAnatomy {
     }
     currentSlot = 1 - open.slots.next
     root = state.rootOffset..<state.baseEnd
-    blocks = try open.blocks(in: bytes).map { $0.offset..<$0.end }
-    nodes = open.nodes.map { $0.offset..<$0.end }
+    blocks = open.base.entries.map { $0.offset..<$0.end }
     let tail = try open.tailItems()
     for item in try open.baseItems(in: bytes) + tail.map(\.item) where !item.isRemoval {
       values.append(item.valueOffset..<item.valueOffset + item.record.valueLength)
