@@ -612,8 +612,7 @@ def vaults(j):
         "policy-1": number(POLICY, "B", 1),
         "scope-1": number(SCOPE, "B", 1),
         "vault-id": flip(VAULT_ID),
-        "sequence": number(SEQUENCE, "Q", 1),
-        "tag": flip(TAG),
+        "sequence-0": number(SEQUENCE, "Q", 0),
     }.items():
         text = subject + OTHER_PATH.encode()
         authentic = lambda slot, text=text: j.authenticated(slot, text)

@@ -109,9 +109,9 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       #expect(record.bytes == Array(bytes))
       return record
     }
-    for type in 1...4 as ClosedRange<UInt16> { #expect(try !parsed(TaggedField(type, [0])).keepsNothing) }
-    #expect(try parsed(TaggedField(5, [])).keepsNothing)
-    #expect(throws: SecretError.self) { try parsed(TaggedField(5, [0])) }
+    for type in 1...6 as ClosedRange<UInt16> { #expect(try !parsed(TaggedField(type, [0])).keepsNothing) }
+    #expect(try parsed(TaggedField(7, [])).keepsNothing && !parsed(TaggedField(8, [])).keepsNothing)
+    #expect(throws: SecretError.self) { try parsed(TaggedField(7, [0])) }
   }
 
   // MARK: Hashes
@@ -246,7 +246,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     #expect(parsed.0 == record && parsed.mac == mac)
     // The magic number, the policy, the scope, reserved bytes, and the zeros at the end.
     for (offset, value) in [
-      (0, 0), (7, 0), (8, 2), (8, 3), (9, 2), (10, 1), (15, 1), (495, 1), (8 + 8 + 16 + 32 + 24 + 32, 1),
+      (0, 0), (7, 0), (8, 3), (9, 2), (10, 1), (15, 1), (495, 1), (8 + 8 + 16 + 32 + 24 + 32, 1),
     ] {
       var changed = bytes
       changed[offset] = UInt8(value)

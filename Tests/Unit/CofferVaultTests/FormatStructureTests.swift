@@ -260,9 +260,13 @@ import Testing
     #expect(!isRead(1, [0x61, 0, 0x61]))
     #expect(
       isRead(2, encode(0 as Int64)) && !isRead(2, encode(0 as UInt32)) && !isRead(2, encode(0, 0 as UInt8)))
-    #expect(
-      isRead(4, encode(1)) && !isRead(4, encode(Layout.numberLimit)) && !isRead(4, encode(1, 0 as UInt8)))
-    #expect(isRead(5, []) && !isRead(5, [0]))
+    #expect(isRead(4, encode(0 as Int64)) && !isRead(4, encode(0 as UInt32)))
+    for type in 5...6 as ClosedRange<UInt16> {
+      #expect(isRead(type, encode(1)) && !isRead(type, encode(0)) && !isRead(type, encode(Layout.numberLimit)))
+      #expect(!isRead(type, encode(1, 0 as UInt8)))
+    }
+    for type in 7...8 as ClosedRange<UInt16> { #expect(isRead(type, []) && !isRead(type, [0])) }
+    #expect(isRead(9, encode(1, Bytes16.zero)) && !isRead(9, encode(0, Bytes16.zero)) && !isRead(9, encode(1)))
     func attributes(_ pairs: [(String, String)]) -> Bool {
       isRead(3, pairs.flatMap { encode(sized($0), sized($1)) })
     }

@@ -278,7 +278,7 @@ import Testing
 
   /// A version that lost to the present value in a merge is kept, whatever the limit, until another value is stored.
   @Test func aVersionInConflictCountsUntilTheNextChange() throws {
-    let lost = TaggedField(4, encode(2))
+    let lost = TaggedField(5, encode(2))
     let forged = ForgedVault(
       base: [.init("a", [1], fields: [lost]), .init("a", [2]), .init("b", [3]), .init("b", [4])],
       history: .none)
@@ -294,7 +294,7 @@ import Testing
 
   /// An erasure drops a version in conflict like any other earlier version.
   @Test func anErasureDropsAVersionInConflict() throws {
-    let lost = TaggedField(4, encode(2))
+    let lost = TaggedField(5, encode(2))
     let forged = ForgedVault(base: [.init("a", [1], fields: [lost]), .init("a", [2])], history: .none)
     let purged = try forged.disk().openVault()
     #expect(try purged.erase(identifier("a")))
@@ -308,7 +308,7 @@ import Testing
 
   /// Such a file results from a merge after a purge on another device.
   @Test func nothingBeforeARecordThatKeepsNothingIsShownRestoredOrKept() throws {
-    let nothing = TaggedField(5, [])
+    let nothing = TaggedField(7, [])
     let forged = ForgedVault(
       base: [.init("a", [1]), .init("a", [2], fields: [nothing]), .init("a", [3]), .init("b", [4])],
       tail: [.init("b", nil, fields: [nothing])])

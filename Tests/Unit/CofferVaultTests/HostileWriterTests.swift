@@ -275,9 +275,9 @@ import Testing
     for (unknown, isAccepted) in [(65_536 - 6, true), (65_536 - 5, false)] {
       var vault = Self.ordinary
       vault.root = { root in
-        // The fields follow the first 80 bytes: the history limit, in 4 + 6 + 4 bytes.
+        // The fields follow the first 80 bytes: the history limit, in 4 + 6 + 12 bytes.
         let fields = encode(UInt32(6 + unknown), 0x1000 as UInt16, UInt32(unknown), zeros(unknown))
-        root.replaceSubrange(80..<94, with: fields)
+        root.replaceSubrange(80..<102, with: fields)
       }
       // Without a history limit there is nothing to restore.
       for operation in Self.operations where !operation.name.hasPrefix("restore") {

@@ -224,9 +224,9 @@ import Testing
 
   @Test func aSecretThatKeepsNothingKeepsNothingAfterAConflict() throws {
     try vault.store(SecretBytes("0"), for: identifier("name"), metadata: .newValue, history: .none)
-    let other = try branch(copy)
-    try other.set("name", Array("1".utf8))
-    try vault.set("name", Array("2".utf8))
+    _ = try branch(copy)
+    try open(copy, atSecond: 3_000_000_000).set("name", Array("1".utf8))
+    try open(vault.path, atSecond: 3_000_000_001).set("name", Array("2".utf8))
     #expect(try vault.merge(with: VaultCopy(at: copy)).conflicts == [identifier("name")])
     #expect(try inConflict("name") == ["1"])
     for value in ["3", "4"] { try vault.set("name", Array(value.utf8)) }

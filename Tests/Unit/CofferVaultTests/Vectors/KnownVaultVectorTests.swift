@@ -105,16 +105,13 @@ import Testing
     guard ["first-use", "accepted"].contains(expected.judgement) else {
       throw Vector.Mismatch(description: "expected \(expected.judgement), and it was accepted")
     }
+    func change(_ name: String, _ before: [UInt8]?, _ inode: UInt64?) -> String? {
+      guard disk.inode(of: name) == inode else { return "anew" }
+      guard let before, let after = disk.content(of: name), after != before else { return nil }
+      return after[..<512] == before[..<512] ? "B" : "A"
+    }
     let after = try #require(disk.content(of: name))
-    let before = record ?? []
-    let written: String? =
-      if disk.inode(of: name) != inode {
-        "anew"
-      } else if after == before {
-        nil
-      } else {
-        after[..<512] == before[..<512] ? "B" : "A"
-      }
+    let written = change(name, record, inode)
     guard written == expected.written else {
       throw Vector.Mismatch(description: "written: \(written ?? "nothing")")
     }
@@ -126,7 +123,7 @@ import Testing
     }
     let vaultAfter = disk.content(of: vaultName)
     let digest = vaultAfter.map { BLAKE2b.hash($0.span, count: 32) }
-    guard (disk.inode(of: vaultName) == vaultInode ? nil : "anew") == expected.vaultWritten,
+    guard change(vaultName, ofVault, vaultInode) == expected.vaultWritten,
       try digest == expected.vaultRecordBlake2b256.map(Hex.bytes)
     else { throw Vector.Mismatch(description: "the record of the vault is another one") }
     guard try backend.notices().contains(.recordDamaged) == expected.halfDamaged else {
