@@ -244,8 +244,8 @@ class HistoryLimit:
         origin = parse_birth(cursor.take(PAIR.size)) if cursor.position < len(data) else None
         cursor.finish()
         require(versions <= MAXIMUM_VERSIONS, f"the history limit is {versions} versions", "F7")
-        require(days <= MAXIMUM_DAYS, f"the history limit is {days} days", "F8")
-        require(1 <= sequence <= root_sequence, "the history limit was set after the last rewrite", "F10")
+        require(days <= MAXIMUM_DAYS, f"the history limit is {days} days", "F7")
+        require(1 <= sequence <= root_sequence, "the history limit was set after the last rewrite", "F7")
         return cls(versions, days, sequence, origin)
 
 

@@ -230,11 +230,36 @@ def limits(suite):
             outcome,
             change=with_history(versions, days),
         )
-    for length in (0, 2, 3, 5, 8):
-        data = listed(field(p.HISTORY, bytes(length)))
+    right, birth = p.HistoryLimit(10, 90).encode(), p.PAIR.pack(1, b"t" * 16)
+    for length in (0, 4, 11, 13, 35):
+        data = listed(field(p.HISTORY, (right + birth)[:length]))
         held(suite, f"history-limit-{length}-bytes", f"a history limit of {length} bytes", TAMPERED, "root", data)
-    twice = listed(field(p.HISTORY, bytes(4)), field(p.HISTORY, bytes(4)))
+    faults = {
+        "longer": ("a byte after the origin", right + birth + b"\0"),
+        "sequence-0": ("a sequence of 0", number(4, "Q", 0)(right)),
+        "after-root": ("a sequence above the root's", number(4, "Q", 2)(right)),
+        "origin-0": ("an origin with a sequence of 0", right + bytes(24)),
+    }
+    for name, (comment, data) in faults.items():
+        held(suite, f"history-limit-{name}", f"a history limit: {comment}", TAMPERED, "root", listed(field(p.HISTORY, data)))
+    held(suite, "ok-history-limit-origin", "a history limit that a merge has moved", f.OK, "root", listed(field(p.HISTORY, p.HistoryLimit().encode() + birth)))
+    twice = listed(field(p.HISTORY, right), field(p.HISTORY, right))
     held(suite, "history-limit-twice", "two history limits", TAMPERED, "root", twice)
+    pairs = [p.PAIR.pack(sequence, bytes([tag]) * 16) for sequence, tag in ((1, 2), (1, 3), (9, 1))]
+    taken = {
+        "ok-taken-changes-3": ("three", b"".join(pairs)),
+        "ok-taken-changes-256": ("as many as there can be", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 257))),
+        "taken-changes-none": ("none", b""),
+        "taken-changes-23-bytes": ("23 bytes", pairs[0][:-1]),
+        "taken-changes-25-bytes": ("25 bytes", pairs[0] + b"\0"),
+        "taken-changes-twice": ("one twice", pairs[0] * 2),
+        "taken-changes-descend": ("not ascending", pairs[1] + pairs[0]),
+        "taken-changes-sequence-0": ("a sequence of 0", bytes(24)),
+        "taken-changes-257": ("257", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 258))),
+    }
+    for name, (comment, data) in taken.items():
+        outcome = f.OK if name.startswith("ok-") else TAMPERED
+        held(suite, name, f"a list of taken changes: {comment}", outcome, "root", listed(field(p.TAKEN, data)))
 
 
 def lineage(suite):
@@ -282,5 +307,5 @@ def lineage(suite):
     for name, (comment, data) in faults.items():
         fields = listed(field(p.LINEAGE, data))
         held(suite, f"lineage-{name}", f"a lineage: {comment}", TAMPERED, "root", fields)
-    both = listed(field(p.LINEAGE, sealed(two)), field(p.HISTORY, bytes(4)))
+    both = listed(field(p.LINEAGE, sealed(two)), field(p.HISTORY, p.HistoryLimit().encode()))
     held(suite, "lineage-before-history", "the lineage before the history limit", TAMPERED, "root", both)

@@ -33,9 +33,10 @@ def resolved(changes, in_base):
     changes = copy.deepcopy(changes)
     for change in changes:
         one = change.get("put", {})
-        if "conflict" in one:
-            place = one["conflict"] % len(changes)
-            one["conflict"] = place + 1 + (place >= in_base)
+        for name in ("conflict", "twin"):
+            if name in one:
+                place = one[name] % len(changes)
+                one[name] = place + 1 + (place >= in_base)
     return changes
 
 
@@ -105,6 +106,9 @@ def conflicts(suite):
             [a, lost("x", keeps_nothing=True), c],
             MANY,
         ),
+        ("twin", "a version with the same value, which no limit drops", [stored("c", 9, twin=-1), c], NONE),
+        ("twin-and-conflict", "a version of both kinds", [stored("c", 9, twin=-1), lost("a"), c], NONE),
+        ("twin-stored-since", "a value was stored since", [stored("b", 9, twin=1), b, c], NONE),
         ("and-label", "a version that lost, with other fields", [lost("a", label="l", attributes={"n": "v"}), c], NONE),
     ):
         changed(suite, f"ok-conflict-{name}", comment, changes, history)
@@ -155,6 +159,8 @@ def marks(suite):
         ("without-history", "a value keeps nothing, and nothing counts anyway", [a, stored("c", 2, **mark)], NONE),
     ):
         changed(suite, f"ok-keeps-nothing-{name}", comment, changes, history)
+    kept = [[p.KEPT_NOTHING, ""]]
+    changed(suite, "ok-kept-nothing", "a merge brought the value beside others", [a, stored("c", 2, fields=kept)], MANY)
     unknown = [[0x100, "ff"]]
     changed(
         suite,
@@ -196,7 +202,7 @@ def former_slots(suite):
         held(suite, f"former-slots-{name}", f"former key slots: {comment}", TAMPERED, "root", fields)
     twice = listed(field(p.FORMER_SLOTS, encoded), field(p.FORMER_SLOTS, encoded))
     held(suite, "former-slots-twice", "two lists of former key slots", TAMPERED, "root", twice)
-    before = listed(field(p.FORMER_SLOTS, encoded), field(p.HISTORY, bytes(4)))
+    before = listed(field(p.FORMER_SLOTS, encoded), field(p.HISTORY, p.HistoryLimit().encode()))
     held(suite, "former-slots-before-history", "former key slots before the history limit", TAMPERED, "root", before)
     critical = listed(field(p.FORMER_SLOTS, b""), field(0x8003))
     comment = "a wrong list of former key slots, and an unknown critical type: the latter is found first"

@@ -193,6 +193,12 @@ def known_fields(suite):
         "conflict-2-62": ("a conflict with a sequence of 2^62", [field(p.CONFLICT, bytes(7) + b"\x40")]),
         "conflict-2-63": ("a conflict with a sequence of 2^63", [field(p.CONFLICT, bytes(7) + b"\x80")]),
         "conflict-most": ("a conflict with the highest sequence", [field(p.CONFLICT, b"\xff" * 8)]),
+        "since-7-bytes": ("a time of 7 bytes since when the value is known", [field(p.SINCE, bytes(7))]),
+        "since-9-bytes": ("the same, of 9 bytes", [field(p.SINCE, bytes(9))]),
+        "twin-7-bytes": ("a twin of 7 bytes", [field(p.TWIN, bytes(7))]),
+        "twin-9-bytes": ("a twin of 9 bytes", [field(p.TWIN, b"\1" + bytes(8))]),
+        "twin-zero": ("a twin with a sequence of 0", [field(p.TWIN, bytes(8))]),
+        "kept-nothing-1-byte": ("the mark of what has kept nothing, of a byte", [field(p.KEPT_NOTHING, b"\1")]),
         "keeps-nothing-1-byte": ("the mark of a change that keeps nothing, of a byte", [field(p.KEEPS_NOTHING, b"\1")]),
         "keeps-nothing-before-conflict": (
             "the mark before the conflict",
@@ -287,7 +293,7 @@ def field_lists(suite):
             held(suite, f"fields-{name}-{holder}", comment, f.UNSUPPORTED_VERSION, holder, fields)
         for name, (comment, fields) in ok.items():
             held(suite, f"ok-fields-{name}-{holder}", comment, f.OK, holder, fields)
-    numbers_of_puts = listed(field(1, b"l\0"), field(2), field(3), field(4))
+    numbers_of_puts = listed(field(1, b"l\0"), *(field(kind) for kind in range(2, 7)))
     marks = {
         "1-byte": ("the mark of a change that keeps nothing, of a byte", listed(field(p.KEEPS_NOTHING, b"\0"))),
         "24-bytes": ("the mark of a change that keeps nothing, of 24 bytes", listed(field(p.KEEPS_NOTHING, bytes(24)))),
@@ -303,7 +309,7 @@ def field_lists(suite):
     for holder in ("put", "put-in-base", "remove", "remove-in-base"):
         held(suite, f"ok-field-origin-{holder}", "a state that had the change first", f.OK, holder, origin)
     for holder in ("remove", "remove-in-base"):
-        held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 4, unknown there", f.OK, holder, numbers_of_puts)
+        held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 6, unknown there", f.OK, holder, numbers_of_puts)
         for name, (comment, fields) in marks.items():
             held(suite, f"field-keeps-nothing-{name}-{holder}", comment, TAMPERED, holder, fields)
         for name, (comment, fields) in origins.items():

@@ -16,7 +16,7 @@ SEQUENCE, ITEMS, LOOKUP_KEY, FLOOR, RECENT_TAG, RECENT_LENGTH, BLOCKS, FIELDS = 
     76,
     80,
 )
-ENTRIES = FIELDS + 4 + 6 + 4  # after the history limit
+ENTRIES = FIELDS + 4 + 6 + 12  # after the history limit
 FIRST_ID, FIRST_SEQUENCE, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 32, 36, 40  # in the entry of a block
 ENTRY = 56
 

@@ -455,7 +455,10 @@ def reverts_that_do_not_undo_everything(lab):
     ann.secret("key", "add", "--recovery")
     ann.commit("added")
     ann.set(z="1")
-    for commit in ("set a 2", "erased", "added"):
+    ann.git("revert", "--no-edit", ":/erased")
+    ann.expect(a="3", erased="1", z="1")
+    ann.git("reset", "-q", "--hard", "HEAD~1")
+    for commit in ("set a 2", "added"):
         done = ann.git("revert", "--no-edit", f":/{commit}", status=1)
         if "does not undo everything" not in done.stderr:
             raise Wrong(f"git does not say what the revert of {commit} leaves: {done.stderr}")

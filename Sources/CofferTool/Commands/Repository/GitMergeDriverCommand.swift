@@ -70,7 +70,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     let isPartial = operation == .revert && report.isPartial
     if isPartial {
-      note("secret: The revert does not undo everything: key slots stay, and so does what was erased or changed again.")
+      note("secret: The revert does not undo everything: key slots stay, and so does what was changed again.")
     }
     let isLacking = operation == .rebase && (keepsSome || !report.leftOut.isEmpty)
     if report.conflicts.isEmpty && !keepsSome && !isLacking && !isPartial { return }
