@@ -60,8 +60,6 @@ def merged(ours, theirs, ancestor=None, time=0, take_back=False):
     parted, agreed = parting(*states)[0], agreement(*states, max(ours.root.floor, theirs.root.floor))
     sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
-        if any(vault.entries.get(key, [])[:1] and vault.entries[key][0].record.service == p.LEASES for vault in (ours, theirs)):
-            continue
         sides = [Side(vault.entries.get(key, []), one) for vault, one in zip((ours, theirs), states)]
         before = Side(ancestor.entries.get(key, []) if ancestor else [], [])
         for side, other in zip(sides, reversed(sides)):
