@@ -90,7 +90,7 @@ struct SealedVault {
     }
     Self.keys.authorize(&header)
     let start = header.bytes
-    var base = Base(start: start.count + 2 * Layout.pageSize)
+    var base = Base(start: start.count + Layout.pagesLength)
     for (part, body) in parts { base.add(part, body) }
     base.close()
     for (part, body) in parts where part == .baseSequence && body.count >= 8 {
@@ -129,7 +129,7 @@ struct SealedVault {
     }
     var bytes = start
     for slot in 0...1 { bytes += Self.keys.seal(plaintext, .commitSlot(slot, headerMAC: header.mac)) }
-    self.bytes = bytes + base.bytes + tail.bytes
+    self.bytes = bytes + zeros(Layout.pageSize) + base.bytes + tail.bytes
   }
 
   // MARK: Checking

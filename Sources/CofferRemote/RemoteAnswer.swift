@@ -128,7 +128,7 @@ extension RemoteAnswer {
     case ("same", 2, 0): answer = .same
     case ("absent", 2, 0): answer = .absent
     case ("whole", 3, 1) where pieces[0].offset == 0: answer = .whole(version: words[2], pieces[0].bytes)
-    case ("changed", 3, 1...3): answer = .changed(version: words[2], pieces)
+    case ("changed", 3, 1...4): answer = .changed(version: words[2], pieces)
     case ("done", 3, 0): answer = .done(version: words[2])
     case ("refused", 2, 0): answer = .refused
     case ("unknown", _, _): answer = failure.map { .unknown($0) }

@@ -39,7 +39,7 @@ package struct CommitState: Hashable, Sendable {
     try reader.expectEnd()
     let rootLengths = Layout.rootPrefixLength + 4...Layout.maximumPartLength
     guard rootLengths.contains(rootLength - Layout.sealOverhead),
-      baseEnd - rootLength >= headerLength + 2 * Layout.pageSize, baseEnd <= end,
+      baseEnd - rootLength >= headerLength + Layout.pagesLength, baseEnd <= end,
       baseEnd < end || tailTag == rootTag
     else { throw reader.failure("contradicts itself") }
   }

@@ -11,7 +11,7 @@ package enum Layout {
   package static let version: UInt32 = 1
   /// Every `u64` is below this limit.
   package static let numberLimit = 1 << 62
-  /// The unit that the header is padded to, and the size of a commit slot.
+  /// The unit that the header is padded to, and the size of a commit slot and of the page of leases.
   package static let pageSize = 4096
   package static let maximumHeaderLength = 1 << 20
   /// The header up to its key slots.
@@ -20,6 +20,9 @@ package enum Layout {
   package static let headerSuffixLength = 64
   package static let maximumKeySlots = 240
   package static let maximumSlotLabelLength = 64
+  /// Both commit slots and the page of leases, between the header and the base.
+  package static let pagesLength = 3 * pageSize
+  package static let maximumLeases = 100
 
   package static let nonceLength = 24
   /// The difference between a seal's length and its plaintext's: nonce and tag.

@@ -269,11 +269,8 @@ package struct Record: Sendable {
 
   /// Decodes the name of the secret.
   package func identifier() throws(SecretError) -> SecretIdentifier {
-    try SecretIdentifier(recorded: bytes.text(in: service), bytes.text(in: account))
+    try SecretIdentifier(service: bytes.text(in: service), account: bytes.text(in: account))
   }
-
-  /// Whether the record is a lease, which nobody but the vault sees.
-  package var isLease: Bool { bytes[service].elementsEqual(SecretIdentifier.leases.utf8) }
 
   package func isAbout(_ identifier: SecretIdentifier) -> Bool {
     bytes[service].elementsEqual(identifier.service.utf8)

@@ -47,6 +47,11 @@ package struct SealContext: Sendable {
     SealContext(.commitSlots, "a commit slot", encode("coffer-commit", UInt8(index), headerMAC))
   }
 
+  /// The page of leases. The MAC stands for the whole header.
+  package static func leases(headerMAC: [UInt8]) -> SealContext {
+    SealContext(.commitSlots, "the page of leases", encode("coffer-leases", headerMAC))
+  }
+
   /// A frame's metadata. `length` is that of the padded metadata.
   package static func metadata(file: Bytes16, offset: Int, length: Int, previousTag: Bytes16) -> SealContext {
     SealContext(.frames, "a frame", encode(file, offset, UInt32(length), previousTag))

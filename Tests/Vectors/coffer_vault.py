@@ -112,6 +112,12 @@ def described_former(slot):
     }
 
 
+def described_leases(leases):
+    """The leases in their JSON form, or null if the page is zeros."""
+    held = [{"lookup_id": one.hex(), "taking": taking.hex(), "end": end} for one, taking, end in leases.leases]
+    return {"counter": leases.counter, "held": held} if leases.counter else None
+
+
 def contents(vault, now):
     """The secrets, versions and removals of a vault in their JSON form."""
     history = vault.root.history
@@ -124,6 +130,7 @@ def contents(vault, now):
         "recent": len(vault.recent),
         "floor": vault.root.floor,
         "former_slots": [described_former(slot) for slot in vault.root.former],
+        "leases": described_leases(vault.leases),
         "items": [described(entry) for entry in vault.secrets()],
         "versions": [described_version(version) for version in vault.versions(now)],
         "removed": [described_removal(entry) for entry in vault.removed(now)],

@@ -10,6 +10,7 @@ import known_vaults as k
 import vault_changes as c
 import vault_described as d
 import vault_format as f
+import vault_merging as m
 import vault_pins as pins
 import vault_reader as r
 from vector_outcome import shortened
@@ -91,6 +92,7 @@ def failures():
         yield from unknown_fields(place("unknown fields"))
         yield from former_slots(place("former slots"))
         yield from purges(place("purge"))
+        yield from leases(place)
         yield from lineages(place("lineage"), place("records/lineage"))
         yield from records(place)
 
@@ -469,6 +471,27 @@ def purges(path):
         yield "a purge keeps a version or a removal"
     if len(vault.secrets()) != len(before.secrets()):
         yield "a purge removes a value"
+
+
+def leases(place):
+    """Commits leave the leases as they are. Rewrites, rekeys and merges keep those of ours."""
+    path, other = place("leases"), place("other leases")
+    described = lambda number: [{"lookup_id": f"{number:032x}", "taking": "11" * 16, "end": number}]
+    created(path, "small", leases={"counter": 5, "held": described(1)})
+    created(other, "small", leases={"counter": 9, "held": described(2)})
+    page = read(path).leases
+    for counter, action in (
+        (5, lambda: c.commit(path, KEY, [put("one", "1")])),
+        (6, lambda: c.rewrite(path, KEY, {"now": NOW})),
+        (7, lambda: m.merge(path, other, KEY, now=NOW)),
+        (8, lambda: c.rewrite(path, KEY, {"now": NOW, "slots": [key_slot()]})),
+    ):
+        action()
+        if read(path).leases != replace(page, counter=counter):
+            yield f"the leases are wrong at counter {counter}"
+    created(place("last lease"), leases={"counter": LAST, "held": []})
+    if not refused(f.LIMIT_REACHED, lambda: c.rewrite(place("last lease"), KEY, {"now": NOW}), place("last lease")):
+        yield "a rewrite passes the last counter of leases"
 
 
 def lineages(path, record_path):

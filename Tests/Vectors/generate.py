@@ -26,6 +26,7 @@ import vector_cases_history
 import vector_cases_hybrid
 import vector_cases_index
 import vector_cases_key_slots
+import vector_cases_leases
 import vector_cases_merges
 import vector_cases_recipients
 import vector_cases_records
@@ -56,6 +57,7 @@ def generated():
         vector_cases_key_slots,
         vector_cases_recipients,
         vector_cases_commits,
+        vector_cases_leases,
         vector_cases_ends,
         vector_cases_frames,
         vector_cases_records,

@@ -275,6 +275,9 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
     longest = f.MAXIMUM_ROOT + f.SEAL_OVERHEAD
     require(state.root_length <= longest, "the root would be too long", outcome=f.LIMIT_REACHED)
     writer.write_slots([state, state])
+    leases = vault.leases.moved()
+    check_room(leases.counter)
+    writer.write_leases(leases)
     data = bytes(writer.file)
     check_image(data, f.parse_header(data), master, state)
     return data, state

@@ -127,6 +127,13 @@ def described_former_slots(description):
     return b"".join(slot.encode() for slot in slots)
 
 
+def described_leases(description):
+    if not description:
+        return f.Leases()
+    ids = [(bytes.fromhex(one["lookup_id"]), bytes.fromhex(one["taking"]), one["end"]) for one in description["held"]]
+    return f.Leases(description["counter"], tuple(ids))
+
+
 class NewFile(w.FileWriter):
     """The vault that a description asks for. `states` are those of the commit slots, `steps` one for each commit."""
 
@@ -144,6 +151,7 @@ class NewFile(w.FileWriter):
             self.steps.append(self.write_transaction(transaction, self.steps[-1]))
         self.states = self.slot_states(description.get("uncopied", 0))
         self.write_slots(self.states)
+        self.write_leases(described_leases(description.get("leases")))
         self.file = bytes(self.file)
 
     def pin(self, state):

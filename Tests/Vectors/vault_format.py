@@ -1,4 +1,4 @@
-"""The vault file, format 1: the primitives, the header and the commit slots. Records are in vault_records.py.
+"""The vault file, format 1: the primitives, the header, the commit slots and the leases. Records are in vault_records.py.
 
 Written from VaultFormat.md alone. This module reads and writes no file, and uses no random number and no clock.
 """
@@ -16,6 +16,8 @@ U64_LIMIT = 1 << 62
 MAGIC = b"\x89COF\r\n\x1a\n"
 VERSION = 1
 PAGE = 4096
+# Both commit slots and the page of leases.
+PAGES = 3 * PAGE
 MAXIMUM_HEADER = 1 << 20
 MAXIMUM_KEY_SLOTS = 240
 SEAL_OVERHEAD = 40
@@ -368,7 +370,7 @@ class State:
         longest = SEAL_OVERHEAD + MAXIMUM_ROOT
         require(sequence > 0, "the sequence of a commit slot is 0", "N9")
         require(SEAL_OVERHEAD + SHORTEST_ROOT <= length <= longest, "the root is too short or too long", "C1")
-        require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C1")
+        require(header_size + PAGES <= base_end - length, "the root lies before the base", "C1")
         require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C2")
         require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's", "C3")
         return cls(sequence, end, tail, base_end, length, root)
@@ -376,3 +378,42 @@ class State:
 
 def commit_associated(index, mac):
     return b"coffer-commit" + bytes([index]) + mac
+
+
+# Leases
+
+LEASES = struct.Struct("<QQ")
+LEASE = struct.Struct("<16s16sQ")
+MAXIMUM_LEASES = 100
+
+
+@dataclass(frozen=True)
+class Leases:
+    """The page of leases."""
+
+    counter: int = 0  # 0: the page is zeros
+    leases: tuple = ()  # of (lookup id, taking, end), ascending
+
+    def moved(self):
+        """The same leases in another file."""
+        return Leases(self.counter + 1, self.leases) if self.counter else self
+
+    def encode(self):
+        data = LEASES.pack(self.counter, len(self.leases)) + b"".join(LEASE.pack(*one) for one in self.leases)
+        return data.ljust(PAGE - SEAL_OVERHEAD, b"\0")
+
+    @classmethod
+    def parse(cls, data):
+        cursor = Cursor(data, "the page of leases")
+        counter, count = cursor.u64(), cursor.u64()
+        require(count <= MAXIMUM_LEASES, f"there are {count} leases", "L1")
+        leases = []
+        for _ in range(count):
+            leases.append((cursor.take(16), cursor.take(16), cursor.u64()))
+            require(len(leases) == 1 or leases[-2][0] < leases[-1][0], "the leases do not ascend", "L2")
+        cursor.reserved(len(data) - cursor.position)
+        return cls(counter, tuple(leases))
+
+
+def leases_associated(mac):
+    return b"coffer-leases" + mac

@@ -67,8 +67,6 @@ def merged(ours, theirs, ancestor=None, time=0, undoes=False):
     parted, agreed = max(common)[0], agreement(*copies[:2])
     sequence, entries, report = max(ours.state.sequence, theirs.state.sequence), {}, Report()
     for key in sorted({*ours.entries, *theirs.entries}):
-        if any(vault.entries.get(key, [])[:1] and vault.entries[key][0].record.service == p.LEASES for vault in (ours, theirs)):
-            continue
         secret = Secret(key, [copy.ones(key) for copy in copies], copies, parted, agreed, undoes)
         found = secret.merge(time, report)
         report.taken |= {one.birth for one in found if one.copy is copies[1] and one.is_news and one.birth[1]}

@@ -69,6 +69,7 @@ class Vault:
     recent: tuple  # (sequence, tag) of the changes before the root
     entries: dict  # lookup id: list of Entry, ascending by sequence
     frames: tuple
+    leases: f.Leases
 
     @property
     def state(self):
@@ -104,6 +105,7 @@ def read_with_master(file, header, master):
     check_header(header, master)
     states = read_commit_slots(file, header, master)
     current = choose(states)
+    leases = read_leases(file, header, master)
     parts = PartsReader(file, header, master, states[current])
     parts.base()
     parts.tail()
@@ -111,7 +113,8 @@ def read_with_master(file, header, master):
         kinds = [entry.record.is_put for entry in entries]
         after_put = all(put or before for before, put in zip([False, *kinds], kinds))
         require(after_put, "a remove does not follow a put of its secret", "R4")
-    return Vault(header, master, states, current, parts.root, parts.recent, parts.entries, tuple(parts.frames))
+    found = parts.root, parts.recent, parts.entries, tuple(parts.frames)
+    return Vault(header, master, states, current, *found, leases)
 
 
 # Keys
@@ -198,6 +201,18 @@ def choose(states):
     return current
 
 
+# Leases
+
+
+def read_leases(file, header, master):
+    start = len(header.raw) + 2 * f.PAGE
+    page = file[start : start + f.PAGE]
+    if not any(page):
+        return f.Leases()
+    key = f.subkey(master, f.COMMITS)
+    return f.Leases.parse(f.open_seal(key, f.leases_associated(header.mac), page, "the page of leases"))
+
+
 # Base and tail
 
 
@@ -218,7 +233,7 @@ class PartsReader:
         state = self.state
         index = self.part("root", state.root_offset, state.root_length, state.root_tag)
         self.root = root = p.Root.parse(index, self.keys[f.LINEAGE], self.header.vault_id)
-        position, last = len(self.header.raw) + 2 * f.PAGE, (b"", 0)
+        position, last = len(self.header.raw) + f.PAGES, (b"", 0)
         for entry in root.entries:
             for one in self.block(position, entry):
                 require(last < one.record.position, "the items of the base do not ascend", "B9")

@@ -176,10 +176,6 @@ class Record:
         return cls(kind, identifier, sequence, time, service, account, created, value_length, value_tag, fields)
 
 
-# The service of leases.
-LEASES = "coffer:leases"
-
-
 def lookup_id(lookup_key, service, account):
     service, account = service.encode("utf-8"), account.encode("utf-8")
     message = struct.pack("<I", len(service)) + service + struct.pack("<I", len(account)) + account

@@ -71,6 +71,11 @@ class Sealer:
         associated = self.tamper(part + " associated data", f.commit_associated(index, mac))
         return f.seal(self.keys[f.COMMITS], self.random(24, part + " nonce"), associated, plaintext)
 
+    def leases(self, mac, leases):
+        plaintext = self.tamper("leases", leases.encode())
+        associated = self.tamper("leases associated data", f.leases_associated(mac))
+        return f.seal(self.keys[f.COMMITS], self.random(24, "leases nonce"), associated, plaintext)
+
     # Records
 
     def identified(self, part, record):
@@ -116,7 +121,7 @@ class FileWriter:
         self.sealer, self.header, self.random, self.tamper = sealer, header, sealer.random, sealer.tamper
         self.parts, self.root = {}, None
         self.name_header_parts(slots)
-        self.file = bytearray(header + bytes(2 * f.PAGE))
+        self.file = bytearray(header + bytes(f.PAGES))
 
     def name_header_parts(self, slots):
         position = 64
@@ -129,6 +134,7 @@ class FileWriter:
         self.parts["header padding"] = (length, -length % f.PAGE)
         for index in range(2):
             self.parts[f"commit slot {index}"] = (len(self.header) + index * f.PAGE, f.PAGE)
+        self.parts["leases"] = (len(self.header) + 2 * f.PAGE, f.PAGE)
 
     def append(self, part, data):
         self.file += self.tamper("gap before " + part, b"")
@@ -187,9 +193,18 @@ class FileWriter:
         offset, first = self.parts[part][0], items[0][0]
         return p.Entry(*first.position, offset, len(sealed), len(items), f.tag(sealed))
 
+    @property
+    def mac(self):
+        return self.header[self.parts["header MAC"][0] :][:32]
+
+    def write_leases(self, leases):
+        """Writes the page, which stays zeros if there were never leases."""
+        if leases.counter:
+            place = self.parts["leases"][0]
+            self.file[place : place + f.PAGE] = self.sealer.leases(self.mac, leases)
+
     def write_slots(self, states):
-        mac = self.header[self.parts["header MAC"][0] :][:32]
         for index, state in enumerate(states):
-            sealed = self.sealer.commit_slot(f"commit slot {index}", index, mac, state)
+            sealed = self.sealer.commit_slot(f"commit slot {index}", index, self.mac, state)
             place = self.parts[f"commit slot {index}"][0]
             self.file[place : place + f.PAGE] = sealed

@@ -165,7 +165,7 @@ def states(suite):
         "root-one-earlier": ("a root that begins a byte earlier", plus(ROOT_LENGTH, "I", 1)),
         "root-in-slots": (
             "a root that begins in the commit slots",
-            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192),
+            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 12_288),
         ),
         "root-longer-than-file": (
             "a root that begins before the file",
@@ -211,10 +211,10 @@ def older_states(suite):
         "reserved": ("the reserved field of the older slot", number(RESERVED, "I", 1)),
         "reserved-last": ("the last reserved byte of the older slot", flip(4055)),
         "end-beyond-file": ("the older slot's end is after the end of the file", number(END, "Q", 1 << 40)),
-        "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 12_288)),
+        "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 16_384)),
         "root-in-slots": (
             "the older slot's root begins in the commit slots",
-            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192),
+            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 12_288),
         ),
         "root-length-127": ("the older slot's root has 127 bytes", number(ROOT_LENGTH, "I", 127)),
         "root-length-above-1-mib": (

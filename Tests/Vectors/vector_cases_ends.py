@@ -6,19 +6,20 @@ from vector_suite import TAMPERED, constant
 
 
 def add(suite):
-    places = {"commit-slot-0": 4096, "commit-slot-1": 8192, "base": 12_288, "root": suite.end("small", "root")}
+    pages = {"commit-slot-0": 4096, "commit-slot-1": 8192, "leases": 12_288, "base": 16_384}
+    places = pages | {"root": suite.end("small", "root")}
     for part in ("block 0 value 0", "block 0", "block 1 value 1", "block 1", "frame 0", "frame 1"):
         places[part.replace(" ", "-")] = suite.end("small", part)
     for name, size in places.items():
         suite.truncated(
-            f"truncated-before-end-of-{name}" if size > 12_288 else f"truncated-before-{name}",
+            f"truncated-before-end-of-{name}" if name not in pages else f"truncated-before-{name}",
             f"cut to {size - 1} bytes",
             "small",
             TAMPERED,
             size - 1,
         )
         suite.truncated(
-            f"truncated-after-{name}" if size > 12_288 else f"truncated-at-{name}",
+            f"truncated-after-{name}" if name not in pages else f"truncated-at-{name}",
             f"cut to {size} bytes",
             "small",
             TAMPERED,

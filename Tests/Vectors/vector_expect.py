@@ -60,6 +60,7 @@ def expected(description, transactions, now):
             removed.append(names | {"sequence": last.sequence, "removed": last.time})
     found = {"versions": versions, "removed": removed, "lineage": len(description.get("lineage", []))}
     found["former_slots"] = [expected_former(one) for one in description.get("former_slots", [])]
+    found["leases"] = description.get("leases")
     found["history"] = history if any(history.values()) else None
     return {"items": items} | {name: one for name, one in found.items() if one}
 

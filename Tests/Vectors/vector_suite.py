@@ -177,7 +177,7 @@ class Suite:
         assert not unused, f"{name}: there is no {unused}"
         file = after(made) if after else made.file
         old = self.made[base].file
-        edits = difference(old, file, len(self.made[base].header) + 2 * f.PAGE)
+        edits = difference(old, file, len(self.made[base].header) + f.PAGES)
         assert edits, f"{name}: nothing is changed"
         self.add(name, comment, base, outcome, edits, made, description, **more)
         assert edited(old, self.entries[-1]) == file, name

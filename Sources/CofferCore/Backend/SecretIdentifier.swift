@@ -12,26 +12,12 @@ public struct SecretIdentifier: Sendable {
   package static let maximumLength = 1024
 
   /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than 1024 bytes, or contains a
-  /// NUL, and if the service is `coffer:leases`, which vaults on engines have for themselves.
+  /// NUL.
   public init(service: String, account: String) throws(SecretError) {
-    try self.init(recorded: service, account)
-    guard service != Self.leases else {
-      throw SecretError(.invalidIdentifier, "The service \(service) is reserved.", advice: "Choose another one.")
-    }
-  }
-
-  /// An identifier as a vault has it, which may be that of a lease.
-  package init(recorded service: String, _ account: String) throws(SecretError) {
     try Self.validate(service, named: "service")
     try Self.validate(account, named: "account")
     (self.service, self.account) = (service, account)
   }
-
-  /// The name of the lease of a secret with that id.
-  package init(leaseOf id: String) { (service, account) = (Self.leases, id) }
-
-  /// The service of the records of leases, which only the vault itself reads and stores.
-  package static let leases = "coffer:leases"
 
   private static func validate(_ text: String, named part: String) throws(SecretError) {
     func refuse(_ predicate: String, advice: String) throws(SecretError) -> Never {

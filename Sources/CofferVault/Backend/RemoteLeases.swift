@@ -5,63 +5,51 @@ internal import Synchronization
 
 /// The leases that this process has in a vault on an engine. Thread-safe.
 ///
-/// A lease is a record in the vault: who has it, and until when by the engine's clock. The holder prolongs it as long
-/// as it lives. What the holder stores in the meantime is checked in the same transaction, so that a holder that was
-/// away for too long changes nothing.
+/// A holder prolongs its lease as long as it lives. What it stores is published on condition that the page of leases
+/// still has its taking, so that a holder that was away for too long changes nothing.
 final class RemoteLeases: Sendable {
   /// The time from taking or prolonging a lease to its end, in milliseconds. If the holder dies, others wait this long.
   private static let span = 15_000
   /// How often a holder prolongs it: 5 seconds.
   private static let period = Duration.seconds(5)
 
-  /// A record: a random id of the holder, and the end in milliseconds since 1970.
-  private struct Lease {
-    let holder: Bytes16
-    let end: Int
-
-    init(_ holder: Bytes16, end: Int) { (self.holder, self.end) = (holder, end) }
-
-    /// The lease in `record`, or `nil` if there is none.
-    init?(_ record: SecretIdentifier, in access: any SecretAccess) throws(SecretError) {
-      guard let value = try access.lookUp(record) else { return nil }
-      var reader = ByteReader(value.withBytes { bytes in bytes.indices.map { bytes[$0] } }, part: "a lease")
-      (holder, end) = (try reader.bytes16(), try reader.number())
-    }
-
-    var value: SecretBytes { SecretBytes(encode(holder, end)) }
+  private struct State {
+    /// The taking of each lease. Zero: the lease is lost.
+    var held: [SecretIdentifier: Bytes16] = [:]
+    /// The file and the counter of the last page of leases.
+    var seen: (file: Bytes16, counter: Int)?
   }
 
-  /// The name of the record and the holder, for each secret.
-  private let held = Mutex<[SecretIdentifier: (record: SecretIdentifier, holder: Bytes16)]>([:])
+  private let state = Mutex(State())
   private let medium: RemoteMedium
 
   init(_ medium: RemoteMedium) { self.medium = medium }
 
-  /// Takes the lease of a secret, or returns `nil` if another process has it. Throws an error of the vault.
+  /// Takes the lease of a secret, or returns `nil` if another process has it or if there are too many leases. Throws
+  /// `.configuration` if the clocks are too far apart, and an error of the vault.
   func take(_ secret: SecretIdentifier, of vault: VaultBackend) throws(SecretError) -> SecretLease? {
     // A thread of this process has not given its lease back yet. The lease may have ended.
-    if held.withLock({ $0[secret] != nil }) { return nil }
-    let record = try vault.read { vault in SecretIdentifier(leaseOf: vault.lookupID(secret).hex) }
-    let holder = vault.environment.randomness.bytes16()
-    func isFree(_ access: any SecretAccess) throws(SecretError) -> Bool {
-      guard let lease = try Lease(record, in: access) else { return true }
-      // No holder writes a later end than its own time plus the span. Then the engine's clock was wrong.
-      return lease.end <= medium.now || lease.end > medium.now + 4 * Self.span
-    }
-    guard try isFree(vault) else { return nil }
-    let isTaken = try vault.withTransaction { transaction throws(SecretError) in
-      guard try isFree(transaction) else { return false }
-      try transaction.store(
-        Lease(holder, end: medium.now + Self.span).value, for: record, metadata: .newValue, history: .none)
-      return true
+    if state.withLock({ $0.held[secret] != nil }) { return nil }
+    let taking = vault.environment.randomness.bytes16()
+    let isTaken = try change(secret, in: vault) { leases, id throws(SecretError) in
+      let now = try medium.time(within: Self.span / 3)
+      func isFree(_ lease: LeasePage.Lease) -> Bool {
+        // No holder writes a later end than its own time plus the span. Then the engine's clock was wrong.
+        lease.taking == taking || lease.end <= now || lease.end > now + 4 * Self.span
+      }
+      if let lease = leases[id], !isFree(lease) { return false }
+      leases[id] = nil
+      if leases.count == Layout.maximumLeases { leases = leases.filter { !isFree($0.value) } }
+      leases[id] = LeasePage.Lease(taking: taking, end: now + Self.span)
+      return leases.count <= Layout.maximumLeases
     }
     guard isTaken else { return nil }
-    held.withLock { $0[secret] = (record, holder) }
+    state.withLock { $0.held[secret] = taking }
     let renewal: (any AnyObject & Sendable)?
     do throws(FileSystemError) {
       renewal = try WatchThread.shared.every(Self.period) { [weak vault] in
         guard let vault else { return }
-        CallThreads.shared.submit { self.change(record, holder, in: vault, toEnd: false) }
+        CallThreads.shared.submit { self.prolong(secret, taking, in: vault, by: Self.span) }
       }
     } catch {
       // Without a thread, the lease ends by itself.
@@ -69,30 +57,70 @@ final class RemoteLeases: Sendable {
     }
     return SecretLease {
       withExtendedLifetime(renewal) {}
-      self.held.withLock { _ = $0.removeValue(forKey: secret) }
-      self.change(record, holder, in: vault, toEnd: true)
+      self.state.withLock { _ = $0.held.removeValue(forKey: secret) }
+      self.prolong(secret, taking, in: vault, by: nil)
     }
   }
 
-  /// Prolongs or ends a lease that `holder` still has. If that fails, the lease ends by itself.
-  private func change(_ record: SecretIdentifier, _ holder: Bytes16, in vault: VaultBackend, toEnd: Bool) {
+  /// Prolongs a lease that this process still has, or ends it without a `span`. If that fails, it ends by itself.
+  private func prolong(_ secret: SecretIdentifier, _ taking: Bytes16, in vault: VaultBackend, by span: Int?) {
     do throws(SecretError) {
-      try vault.withTransaction { transaction throws(SecretError) in
-        guard try Lease(record, in: transaction)?.holder == holder else { return }
-        if toEnd {
-          try transaction.remove(record, history: .none)
-        } else {
-          let lease = Lease(holder, end: medium.now + Self.span)
-          try transaction.store(lease.value, for: record, metadata: .newValue, history: .none)
+      _ = try change(secret, in: vault) { leases, id throws(SecretError) in
+        guard leases[id]?.taking == taking, span == nil || state.withLock({ $0.held[secret] }) == taking
+        else { return false }
+        leases[id] = try span.map { span throws(SecretError) in
+          LeasePage.Lease(taking: taking, end: try medium.time(within: Self.span / 3) + span)
         }
+        return true
       }
     } catch {}
   }
 
+  /// Publishes what `body` makes of the leases, unless it returns `false`. It gets the lookup id of the secret.
+  private func change(
+    _ secret: SecretIdentifier, in vault: VaultBackend,
+    _ body: (inout [Bytes16: LeasePage.Lease], Bytes16) throws(SecretError) -> Bool
+  ) throws(SecretError) -> Bool {
+    // The time that is known may be from before the machine slept.
+    medium.expire()
+    return try vault.withSession { session throws(SecretError) in
+      var written: (counter: Int, vault: VaultSnapshot)?
+      let isChanged = try session.changeLeases(vault.unlocking) { snapshot throws(SecretError) in
+        var page = try leases(in: snapshot)
+        guard try body(&page.leases, snapshot.lookupID(secret)) else { return nil }
+        page.counter += 1
+        written = (page.counter, snapshot)
+        return page
+      }
+      if isChanged, let written { note(written.counter, in: written.vault) }
+      return isChanged
+    }
+  }
+
+  /// The page of leases in `vault`.
+  private func leases(in vault: VaultSnapshot) throws(SecretError) -> LeasePage {
+    let page = try vault.leases()
+    note(page.counter, in: vault)
+    return page
+  }
+
+  /// If the engine has gone back to an earlier page, the leases of this process are lost.
+  private func note(_ counter: Int, in vault: VaultSnapshot) {
+    let file = vault.file.header.fileID
+    state.withLock { state in
+      if let seen = state.seen, seen.file == file, counter < seen.counter {
+        state.held = state.held.mapValues { _ in .zero }
+      }
+      state.seen = (file, counter)
+    }
+  }
+
   /// Throws `.conflict` if `transaction` changes a secret whose lease this process had and has lost.
   func requireHeld(by transaction: VaultTransaction) throws(SecretError) {
-    for (secret, lease) in held.withLock({ $0 }) where transaction.changes(secret) {
-      guard try Lease(lease.record, in: transaction)?.holder == lease.holder else {
+    if state.withLock({ $0.held.isEmpty }) { return }
+    let page = try leases(in: transaction.vault)
+    for (secret, taking) in state.withLock({ $0.held }) where transaction.changes(secret) {
+      guard page.leases[transaction.vault.lookupID(secret)]?.taking == taking else {
         throw SecretError(
           .conflict, "The lease of the secret ended before this change, and another process may have it.",
           advice: "Nothing was changed. Take the lease again, and read the secret.", identifier: secret)

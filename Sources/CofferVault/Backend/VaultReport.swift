@@ -47,7 +47,7 @@ public struct VaultReport: Hashable, Sendable {
       versions += records.count { $0.record.kind == .put }
       kept += rule.kept(records).count { $0.record.kind == .put }
     }
-    _ = try open.recentChanges()
+    _ = try (open.recentChanges(), open.leases())
     secretCount = secrets
     (earlierVersionCount, excessVersionCount) = (kept - secrets, versions - kept)
     keySlotCount = file.header.slots.count

@@ -99,7 +99,7 @@ extension VaultSession {
 }
 
 extension VaultSnapshot {
-  /// Puts a copy of `later` in the place of the vault, as ``rewrite(_:_:environment:recording:)`` does.
+  /// Puts a copy of `later` with the leases of the vault in the place of the vault, as ``rewrite(_:_:environment:recording:)`` does.
   fileprivate func replace(
     by later: VaultSnapshot, recording: (CommitState) -> Void
   ) throws(SecretError) -> (Publication, CommitState) {
@@ -109,6 +109,9 @@ extension VaultSnapshot {
       let count = min(pieceLength, later.state.end - offset)
       try draft.write(later.file.storage.read(count, at: offset), at: offset)
     }
+    let leases = try leases().moved(over: later.leases())
+    try draft.write(
+      leases.sealed(by: later.keys, for: later.file.header), at: later.file.baseStart - Layout.pageSize)
     let publication = try draft.publish()
     if case .done = publication { recording(later.state) }
     withExtendedLifetime(draft) {}

@@ -25,7 +25,7 @@ final class VaultSession {
   private(set) var foundDamagedSlot = false
   /// The leases of this process, if the vault is on an engine.
   let leases: RemoteLeases?
-  /// The state that the last change makes, if it counts.
+  /// The state that the last change makes, if it counts. `nil`: it makes none.
   private var sent: Checkpoint?
 
   init(_ medium: any VaultMedium, chain: CredentialChain, shared: SharedSnapshot) {
@@ -303,6 +303,21 @@ final class VaultSession {
         return (result, .done)
       }
       return (result, try commit(transaction, to: vault))
+    }
+  }
+
+  /// Publishes the leases that `change` returns, and no change of the state. If it returns `nil`, publishes nothing and
+  /// returns `false`. After a refusal, `change` is asked again, and may find that its leases are there.
+  func changeLeases(
+    _ unlocking: Unlocking, _ change: (VaultSnapshot) throws(SecretError) -> LeasePage?
+  ) throws(SecretError) -> Bool {
+    try write(unlocking) { vault throws(SecretError) in
+      // The state of an earlier change would not show whether this one was made.
+      sent = nil
+      guard let leases = try change(vault) else { return (false, .done) }
+      let (publication, after) = try vault.publish(leases)
+      if case .done = publication { shared.advance(from: vault, to: after, []) }
+      return (true, publication)
     }
   }
 

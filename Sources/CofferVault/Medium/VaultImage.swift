@@ -6,7 +6,7 @@ internal import Glibc
 /// A copy of a vault as it was at one moment: bytes that came through a pipe, or a file. It is only read. Thread-safe.
 package final class VaultImage: MediumFile {
   package let path: String
-  /// The whole file, or its beginning with the header and the commit slots.
+  /// The whole file, or its beginning with the header, the commit slots and the leases.
   private let bytes: [UInt8]
   private let file: (any MediumFile)?
 
@@ -15,7 +15,7 @@ package final class VaultImage: MediumFile {
 
   /// `file`, in the state that it has now. Others may go on to append to it.
   init(of file: any MediumFile) throws(SecretError) {
-    bytes = try file.beginning(Layout.maximumHeaderLength + 2 * Layout.pageSize)
+    bytes = try file.beginning(Layout.maximumHeaderLength + Layout.pagesLength)
     (self.file, path) = (file, file.path)
   }
 

@@ -109,7 +109,8 @@ package protocol MediumDraft: AnyObject {
   func publish() throws(SecretError) -> Publication
 }
 
-/// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count.
+/// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count. Or
+/// no bytes, and in place of the slots the page of leases of a vault on an engine.
 package struct Appendix {
   /// The end of the last commit. The bytes after it were never acknowledged.
   package let offset: Int

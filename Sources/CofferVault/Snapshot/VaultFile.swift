@@ -9,8 +9,8 @@ package struct VaultFile: Sendable {
   package let headerLength: Int
 
   var path: String { storage.path }
-  /// The offset of the first byte after the commit slots.
-  package var baseStart: Int { headerLength + 2 * Layout.pageSize }
+  /// The offset of the first byte of the base, which the page of leases ends at.
+  package var baseStart: Int { headerLength + Layout.pagesLength }
 
   /// Reads the header. Throws `.notAVault`, `.unsupportedVersion`, `.tampered` and `.io`.
   package init(_ storage: any MediumFile) throws(SecretError) {

@@ -79,13 +79,17 @@ package final class VaultSnapshot: Sendable {
   // MARK: Later states
 
   /// Reads the commits that were made to the same file since, which `storage` is now. Returns the newer state and the
-  /// names that they changed, or `nil` if there was no commit. A name is `nil` if its record cannot be decoded; only a
+  /// names that they changed, or `nil` if nothing has changed. A name is `nil` if its record cannot be decoded; only a
   /// read of that secret throws then. Throws `.tampered`, `.rolledBack` and `.io`.
   func refreshed(
     in storage: any MediumFile
   ) throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
     let file = file.with(storage)
-    guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
+    guard try CommitSlots.nonces(of: file) != slots.nonces else {
+      // Only the leases of a vault on an engine may be others.
+      if storage.identity == self.file.storage.identity { return nil }
+      return (VaultSnapshot(after: self, slots, tail, in: storage), [])
+    }
     let new = try CommitSlots(reading: file, keys: keys)
     guard new.state.baseEnd == state.baseEnd, new.state.rootTag == state.rootTag else {
       throw .tampered("the base changed under an open vault")
@@ -98,8 +102,7 @@ package final class VaultSnapshot: Sendable {
     var changed: [SecretIdentifier?] = []
     for frame in tail.frames[self.tail.frames.count...] {
       do throws(SecretError) {
-        let record = try named(tail.entry(frame)).record
-        if !record.isLease { changed.append(try record.identifier()) }
+        changed.append(try named(tail.entry(frame)).record.identifier())
       } catch { changed.append(nil) }
     }
     return (VaultSnapshot(after: self, new, tail, in: storage), changed)
@@ -214,9 +217,9 @@ package final class VaultSnapshot: Sendable {
 
   /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include
   /// the changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a
-  /// remove does not follow a put. Leases are left out, unless `withLeases` is set.
+  /// remove does not follow a put.
   func forEachSecret(
-    _ tail: Tail? = nil, withLeases: Bool = false, _ body: ([BlockEntry]) throws(SecretError) -> Void
+    _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
     let tail = tail ?? self.tail
     let newer = tail.frames.sorted { $0.head.position < $1.head.position }
@@ -230,7 +233,7 @@ package final class VaultSnapshot: Sendable {
         guard record.kind == .put || followsPut else { throw .tampered("a remove does not follow a put") }
         followsPut = record.kind == .put
       }
-      if withLeases || !first.isLease { try body(records) }
+      try body(records)
       records.removeAll(keepingCapacity: true)
     }
     /// Adds the frames of the secrets up to `id`, or of all that are left.

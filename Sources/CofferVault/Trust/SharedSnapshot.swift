@@ -75,7 +75,8 @@ final class SharedSnapshot: Sendable {
       let storage = isChecked ? snapshot.file.storage : try snapshot.file.storage.current()
       guard let storage else { return nil }
       if let (newer, changed) = try snapshot.refreshed(in: storage) {
-        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, mayBeUnrecorded: true) {
+        let isLater = newer.state != snapshot.state
+        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, mayBeUnrecorded: isLater) {
           return newer
         }
       } else if current === snapshot {

@@ -19,6 +19,14 @@ extension VaultSnapshot {
     newSlots.advance(to: transaction.state, pages: pages)
     return (publication, VaultSnapshot(after: self, newSlots, transaction.tail, in: storage))
   }
+
+  /// Publishes other leases, and no change. Returns how that ended, and the same state.
+  func publish(_ leases: LeasePage) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
+    let page = (file.baseStart - Layout.pageSize, try leases.sealed(by: keys, for: file.header))
+    let (publication, storage) = try file.storage.publish(
+      Appendix(offset: state.end, draft: nil, bytes: [], slots: [page]))
+    return (publication, VaultSnapshot(after: self, slots, tail, in: storage))
+  }
 }
 
 /// Checks what is about to be written with `parse`, as a reader would, and returns its result. Throws `.tooLarge` if it

@@ -60,7 +60,8 @@ extension VaultSnapshot {
       sequence: sequence, time: now)
     var writer = try VaultFileWriter(
       file.storage.draft(.replacement), header: header, keys: newKeys,
-      index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
+      index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)),
+      leases: leases().moved())
     if let merge = changes.merge {
       for version in merge.secrets.lazy.flatMap({ rule.kept($0) }) {
         try writer.append(version.record.rewritten(), version.copy.vault, version.entry) { () throws(SecretError) in
@@ -72,7 +73,7 @@ extension VaultSnapshot {
       let former = HistoryRule(base.settings.history.limit, time: time)
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-      try forEachSecret(transaction.tail, withLeases: true) { records throws(SecretError) in
+      try forEachSecret(transaction.tail) { records throws(SecretError) in
         guard let newest = records.last?.record else { return }
         for entry in rule.kept(former.kept(transaction.withoutErased(records, newest.id))) {
           try writer.append(entry.record.rewritten(), self, entry) { () throws(SecretError) in

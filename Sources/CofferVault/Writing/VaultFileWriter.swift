@@ -13,17 +13,18 @@ struct VaultFileWriter {
   /// The end of the part before the current block's values.
   private var blockStart: Int
   private var index: BaseIndex
+  private let leases: LeasePage
 
   private static let bufferLength = 1 << 20
   private var offset: Int { flushed + buffer.count }
 
   /// The writer sets the header's file id, commitment and MAC.
-  init(_ draft: any MediumDraft, header: Header, keys: DerivedKeys, index: BaseIndex) {
+  init(_ draft: any MediumDraft, header: Header, keys: DerivedKeys, index: BaseIndex, leases: LeasePage = LeasePage()) {
     var header = header
     header.fileID = keys.randomness.bytes16()
     keys.authorize(&header)
-    (self.draft, self.header, self.keys, self.index) = (draft, header, keys, index)
-    flushed = header.bytes.count + 2 * Layout.pageSize
+    (self.draft, self.header, self.keys, self.index, self.leases) = (draft, header, keys, index, leases)
+    flushed = header.bytes.count + Layout.pagesLength
     blockStart = flushed
   }
 
@@ -93,11 +94,11 @@ struct VaultFileWriter {
     try acceptable { () throws(SecretError) in
       _ = try Header(parsing: start)
       _ = try BaseIndex(
-        parsing: indexBytes, start: headerLength + 2 * Layout.pageSize, rootOffset: root.offset)
+        parsing: indexBytes, start: headerLength + Layout.pagesLength, rootOffset: root.offset)
       _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
     }
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerMAC: header.mac)) }
-    try draft.write(start, at: 0)
+    try draft.write(start + leases.sealed(by: keys, for: header), at: 0)
     return state
   }
 }

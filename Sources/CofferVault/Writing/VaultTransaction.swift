@@ -43,7 +43,7 @@ final class VaultTransaction: SecretAccess {
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
     let records = try newest.values.map { index throws(SecretError) in try tail.entry(tail.frames[index]).record }
-    let identifiers = try records.filter { !$0.isLease }.map { record throws(SecretError) in try record.identifier() }
+    let identifiers = try records.map { record throws(SecretError) in try record.identifier() }
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 

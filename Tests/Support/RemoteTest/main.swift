@@ -26,6 +26,8 @@ struct TestEngine: RemoteEngine {
     switch request {
     case .read(let known, _):
       if takeFault("read") { throw RemoteFailure(.unreachable, "The engine is away.", advice: "Wait for it.") }
+      // A test sees that the request was answered.
+      _ = takeFault("tick")
       return read(known)
     case .publish(let over, let id, let isWhole, let pieces): return publish(over, id, isWhole, pieces)
     case .confirm:
@@ -132,7 +134,7 @@ struct TestEngine: RemoteEngine {
 
   private func nextFault() -> String? {
     let faults = lines(of: path + ".faults")
-    guard let first = faults.first, !["read", "whole", "confirm"].contains(first) else { return nil }
+    guard let first = faults.first, !["read", "whole", "confirm", "tick"].contains(first) else { return nil }
     write(Array(faults.dropFirst().map { $0 + "\n" }.joined().utf8), to: path + ".faults")
     return String(first)
   }

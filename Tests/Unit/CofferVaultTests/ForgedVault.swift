@@ -97,7 +97,7 @@ struct ForgedVault: Sendable {
     header.readOnlyCompatible = readOnlyCompatible
     keys.authorize(&header)
     let start = header.bytes
-    let baseStart = start.count + 2 * Layout.pageSize
+    let baseStart = start.count + Layout.pagesLength
     var body: [UInt8] = []
     let sequence = sequence ?? base.count + 1
     var settings = BaseIndex.Settings(lookupKey: lookupKey, history: history)
@@ -129,7 +129,7 @@ struct ForgedVault: Sendable {
       var state = state
       self.state(&state)
       let commitSlots = (0...1).flatMap { keys.seal(state.bytes, .commitSlot($0, headerMAC: header.mac)) }
-      return start + commitSlots + body[..<(end - baseStart)]
+      return start + commitSlots + zeros(Layout.pageSize) + body[..<(end - baseStart)]
     }
   }
 

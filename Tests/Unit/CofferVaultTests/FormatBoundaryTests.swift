@@ -200,7 +200,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
   // MARK: Commit slots
 
   private struct State {
-    var sequence = 5, end = 20_000, baseEnd = 14_000, rootLength = 200
+    var sequence = 5, end = 24_000, baseEnd = 18_000, rootLength = 200
     var tailTag = Bytes16.zero, rootTag = Bytes16.zero
     var reserved = [UInt8](repeating: 0, count: 4), rest = [UInt8](repeating: 0, count: 4096 - 40 - 64)
     var bytes: [UInt8] {
@@ -216,7 +216,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       return reads { () throws(SecretError) in try CommitState(parsing: state.bytes, headerLength: 4096) }
     }
     let state = try CommitState(parsing: State().bytes, headerLength: 4096)
-    #expect(state.bytes == State().bytes && state.rootOffset == 13_800)
+    #expect(state.bytes == State().bytes && state.rootOffset == 17_800)
     #expect(isRead { $0.end = $0.baseEnd } && !isRead { $0.end = $0.baseEnd - 1 })
     #expect(isRead { $0.tailTag = tag })
     #expect(isRead { $0.sequence = 1 } && !isRead { $0.sequence = 0 })
@@ -224,9 +224,9 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     func root(at offset: Int, _ length: Int) -> Bool {
       isRead { ($0.rootLength, $0.baseEnd, $0.end) = (length, offset + length, 1 << 40) }
     }
-    #expect(root(at: 3 * 4096, 200) && !root(at: 3 * 4096 - 1, 200))
-    #expect(root(at: 3 * 4096, 124) && !root(at: 3 * 4096, 123))
-    #expect(root(at: 3 * 4096, (1 << 20) + 40) && !root(at: 3 * 4096, (1 << 20) + 41))
+    #expect(root(at: 4 * 4096, 200) && !root(at: 4 * 4096 - 1, 200))
+    #expect(root(at: 4 * 4096, 124) && !root(at: 4 * 4096, 123))
+    #expect(root(at: 4 * 4096, (1 << 20) + 40) && !root(at: 4 * 4096, (1 << 20) + 41))
     #expect(
       !isRead { $0.reserved[3] = 1 } && !isRead { $0.rest[$0.rest.count - 1] = 1 }
         && !isRead { $0.rest[0] = 1 })

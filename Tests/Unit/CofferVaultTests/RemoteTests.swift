@@ -5,6 +5,7 @@ import CofferTestSupport
 import CofferTesting
 import CofferVault
 import Foundation
+import Synchronization
 import Testing
 
 /// A vault on an engine: the program `coffer-remote-test`, which keeps it in a file and fails as a test tells it.
@@ -13,6 +14,7 @@ import Testing
   private let url: String
   private var object: String { directory.file("object") }
   private let options: VaultOptions
+  private let clock = Clock()
 
   init() throws {
     directory = try TemporaryDirectory(inMemory: true)
@@ -29,6 +31,7 @@ import Testing
 
   private var environment: VaultEnvironment {
     var environment = VaultEnvironment()
+    environment.now = { [clock] in Date().addingTimeInterval(Double(clock.seconds.load(ordering: .relaxed))) }
     environment.helperDirectories = [URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path()]
       .map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
     return environment
@@ -213,9 +216,45 @@ import Testing
 
   // MARK: Leases
 
-  /// Sets the engine's clock ahead.
-  private func advance(seconds: Int) throws {
+  /// The seconds that have passed for the engine and for the machines since the test began.
+  private final class Clock: Sendable {
+    let seconds = Atomic(0)
+  }
+
+  /// Sets the engine's clock ahead, and by default those of the machines.
+  private func advance(seconds: Int, ofMachines machines: Int? = nil) throws {
     try "\(seconds)".write(toFile: object + ".clock", atomically: true, encoding: .utf8)
+    clock.seconds.store(machines ?? seconds, ordering: .relaxed)
+  }
+
+  /// The object and the versions that the engine knows of it.
+  private func saved() throws -> [(path: String, bytes: Data)] {
+    try [object, object + ".log"].map { ($0, try Data(contentsOf: URL(filePath: $0))) }
+  }
+
+  private func restore(_ files: [(path: String, bytes: Data)]) throws {
+    for (path, bytes) in files { try bytes.write(to: URL(filePath: path)) }
+  }
+
+  /// The options of another machine, which has seen nothing and knows `pin`.
+  private func options(recordsIn name: String, pin: String) throws -> VaultOptions {
+    try FileManager.default.createDirectory(
+      atPath: directory.file(name), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    var options = options
+    (options.knownVaultsDirectory, options.pins) = (directory.file(name), [pin])
+    return options
+  }
+
+  private let page = 12_288..<16_384
+
+  /// Writes `bytes` over the page of leases, as a new version of the object.
+  private func exchangePage(_ bytes: Data) throws {
+    var whole = try Data(contentsOf: URL(filePath: object))
+    whole.replaceSubrange(page, with: bytes)
+    try whole.write(to: URL(filePath: object))
+    let log = try String(contentsOfFile: object + ".log", encoding: .utf8)
+    let line = "\(UUID().uuidString) \(whole.count) \(page.lowerBound) \(page.count)\n"
+    try (log + line).write(toFile: object + ".log", atomically: true, encoding: .utf8)
   }
 
   @Test func oneOfManyHasALease() throws {
@@ -226,6 +265,23 @@ import Testing
     #expect(try vaults[1].tryLease(identifier("other")) != nil)
     lease.release()
     #expect(try vaults[2].tryLease(name) != nil)
+  }
+
+  @Test func oneOfManyAtOnceHasALease() throws {
+    try create()
+    let (name, vaults) = (try identifier("token"), (0..<6).map { _ in open() })
+    for round in 0..<5 as Range<UInt8> {
+      // Each has made a change, which says nothing of its lease.
+      for vault in vaults { try vault.set("round", [round]) }
+      let taken = Mutex<[SecretLease]>([])
+      DispatchQueue.concurrentPerform(iterations: vaults.count) { index in
+        do {
+          if let lease = try vaults[index].tryLease(name) { taken.withLock { $0.append(lease) } }
+        } catch { Issue.record(error) }
+      }
+      #expect(taken.withLock { $0.count } == 1)
+      for lease in taken.withLock({ $0 }) { lease.release() }
+    }
   }
 
   @Test func aLateHolderChangesNothing() throws {
@@ -251,6 +307,177 @@ import Testing
     #expect(try open().get("token") == [4])
   }
 
+  /// The lease is taken between the check of the late holder and its change.
+  @Test func aLeaseThatIsTakenDuringAChangeRefusesIt() throws {
+    try create()
+    let (name, first, second) = (try identifier("token"), open(), open())
+    try first.set("token", [1])
+    let late = try first.tryLease(name)
+    let taken = Mutex<SecretLease?>(nil)
+    #expect(
+      code {
+        try first.withTransaction { transaction throws(SecretError) in
+          try transaction.store(SecretBytes([2]), for: name)
+          guard taken.withLock({ $0 == nil }) else { return }
+          do { try advance(seconds: 16) } catch { Issue.record(error) }
+          let lease = try second.tryLease(name)
+          taken.withLock { $0 = lease }
+        }
+      } == .conflict)
+    #expect(try taken.withLock { $0 } != nil && open().get("token") == [1])
+    withExtendedLifetime(late) {}
+  }
+
+  @Test func aLeaseIsProlongedAndChangesNoState() async throws {
+    try create()
+    let (name, vault) = (try identifier("token"), open())
+    try vault.set("token", [1])
+    let reader = open()
+    let pin = try reader.pin()
+    let lease = try #require(try vault.tryLease(name))
+    let (taken, start) = (try saved()[0].bytes[page], ContinuousClock.now)
+    try await eventually("the lease is not prolonged") { try saved()[0].bytes[page] != taken }
+    // Later than the first end, and not later than the end of the prolonged lease.
+    try advance(seconds: max(0, 16 - Int((ContinuousClock.now - start) / .seconds(1))))
+    #expect(try reader.tryLease(name) == nil && vault.pin() == pin && reader.pin() == pin)
+    try vault.set("token", [2])
+    lease.release()
+    #expect(try reader.tryLease(name) != nil && reader.get("token") == [2])
+  }
+
+  /// More changes of the page than a vault lists changes.
+  @Test func manyLeasesHideNoForkAndHinderNoMerge() throws {
+    try create()
+    let (name, vault) = (try identifier("token"), open())
+    try vault.set("token", [1])
+    let (fork, first) = (try saved(), try vault.pin())
+    let size = fork[0].bytes.count
+    try vault.set("token", [2])
+    let reader = try open(options(recordsIn: "reader", pin: vault.pin()))
+    #expect(try reader.get("token") == [2])
+    func takeMany(_ vault: VaultBackend) throws {
+      for _ in 0..<520 { try #require(try vault.tryLease(name)).release() }
+      try vault.set("last", [1])
+      try vault.compact()
+    }
+    try takeMany(vault)
+    #expect(try saved()[0].bytes.count < size + 1000)
+    #expect(try reader.get("token") == [2])
+    // A copy from before them is merged.
+    let report = try vault.merge(with: VaultCopy(Array(fork[0].bytes), named: "copy"))
+    #expect(report.outcome == .unchanged)
+    // Another history of the same vault, which is longer.
+    try restore(fork)
+    let other = try open(options(recordsIn: "other", pin: first))
+    for round in 0..<9 as Range<UInt8> { try other.set("token", [round]) }
+    try takeMany(other)
+    #expect(code { _ = try reader.get("token") } == .rolledBack)
+  }
+
+  @Test func aLeaseOutlivesWhatOthersWrite() throws {
+    try create()
+    let (name, first, second) = (try identifier("token"), open(), open())
+    try first.set("token", [0])
+    let lease = try #require(try first.tryLease(name))
+    var value: UInt8 = 0
+    for change in [
+      { try second.set("other", [1]) }, { try second.compact() }, { try second.rekey() },
+      { _ = try second.erase(identifier("other")) },
+      {
+        // A later copy takes the vault's place.
+        let copy = directory.file("copy")
+        try saved()[0].bytes.write(to: URL(filePath: copy))
+        chmod(copy, 0o600)
+        let file = VaultBackend(path: copy, credentials: [.key], options: .cheap)
+        try file.set("copy", [1])
+        #expect(try second.merge(with: VaultCopy(at: copy)).outcome == .replaced)
+      },
+      {
+        // Both have changes.
+        let copy = directory.file("copy")
+        try VaultBackend(path: copy, credentials: [.key], options: .cheap).set("copy", [2])
+        try second.set("other", [2])
+        #expect(try second.merge(with: VaultCopy(at: copy)).outcome == .merged)
+      },
+    ] as [() throws -> Void] {
+      try change()
+      value += 1
+      #expect(try second.tryLease(name) == nil && open().tryLease(name) == nil)
+      #expect(code { try first.set("token", [value]) } == nil)
+      #expect(try second.get("token") == [value] && second.verify().unacknowledgedBytes == 0)
+    }
+    lease.release()
+    #expect(try second.tryLease(name) != nil)
+  }
+
+  /// The engine shows an older page, in which the lease is still there.
+  @Test func aPageThatGoesBackLosesTheLeases() throws {
+    try create()
+    let (name, first, second) = (try identifier("token"), open(), open())
+    try first.set("token", [0])
+    let lease = try first.tryLease(name)
+    let older = try saved()[0].bytes[page]
+    let other = try second.tryLease(identifier("other"))
+    try first.set("token", [1])
+    try exchangePage(older)
+    #expect(code { try first.set("token", [2]) } == .conflict)
+    #expect(try second.get("token") == [1])
+    lease?.release()
+    let again = try #require(try first.tryLease(name))
+    try first.set("token", [3])
+    again.release()
+    withExtendedLifetime(other) {}
+  }
+
+  @Test func aPageThatIsNotAuthenticGivesNoLease() throws {
+    try create()
+    let (name, vault) = (try identifier("token"), open())
+    try vault.set("token", [0])
+    let lease = try vault.tryLease(name)
+    let whole = try saved()[0].bytes[page]
+    for offset in [0, 2000, 4095] {
+      var damaged = Array(whole)
+      damaged[offset] ^= 1
+      try exchangePage(Data(damaged))
+      #expect(code { _ = try open().tryLease(identifier("other")) } == .tampered)
+      #expect(code { _ = try open().verify() } == .tampered)
+      #expect(code { try vault.set("token", [1]) } == .tampered)
+      #expect(try open().get("token") == [0])
+      try open().set("other", [1])
+    }
+    withExtendedLifetime(lease) {}
+  }
+
+  @Test(arguments: ["lost", "dropped", "twice", "unknown", "unknown-made", "late", "nonsense", "again"])
+  func aLeaseIsTakenAndGivenBackWhateverHappensToItsRequest(_ fault: String) throws {
+    try create()
+    let (name, vault) = (try identifier("token"), open())
+    for round in 1...3 as ClosedRange<UInt8> {
+      try vault.set("token", [round])
+      try fail(fault)
+      let lease = try #require(try vault.tryLease(name))
+      #expect(try open().tryLease(name) == nil)
+      try vault.set("token", [round + 1])
+      try fail(fault)
+      lease.release()
+      try #require(try open().tryLease(name)).release()
+    }
+  }
+
+  @Test func aHundredSecretsHaveLeases() throws {
+    try create()
+    let vault = open()
+    let leases = try (0..<100).map { try #require(try vault.tryLease(identifier("\($0)"))) }
+    #expect(try vault.tryLease(identifier("one more")) == nil)
+    leases[7].release()
+    let last = try #require(try vault.tryLease(identifier("one more")))
+    #expect(try vault.tryLease(identifier("7")) == nil && open().verify().secretCount == 0)
+    // What has ended makes room.
+    try advance(seconds: 16)
+    #expect(try open().tryLease(identifier("7")) != nil)
+    for lease in leases + [last] { lease.release() }
+  }
+
   @Test func aLeaseOfAWrongClockDoesNotLast() throws {
     try create()
     let name = try identifier("token")
@@ -261,29 +488,69 @@ import Testing
     withExtendedLifetime(lease) {}
   }
 
+  @Test(arguments: [(20, "20 seconds ahead of"), (6, "6 seconds ahead of"), (-7, "7 seconds behind")])
+  func aClockThatIsWrongGivesNoLease(_ seconds: Int, _ difference: String) throws {
+    try create()
+    let (name, first, second) = (try identifier("token"), open(), open())
+    try first.set("token", [1])
+    let lease = try #require(try first.tryLease(name))
+    // Another gateway answers the other machine.
+    try advance(seconds: seconds, ofMachines: 0)
+    let error = #expect(throws: SecretError.self) { try second.tryLease(name) }
+    #expect(error?.code == .configuration && error?.reason.contains(difference) == true, "\(error as Any)")
+    #expect(error?.advice?.contains("clock") == true)
+    // Everything else works, also to give a lease back.
+    try first.set("token", [2])
+    lease.release()
+    try advance(seconds: seconds < 0 ? -4 : 4, ofMachines: 0)
+    #expect(try second.tryLease(name) != nil)
+  }
+
+  /// The engine reads its clock while a slow request is under way.
+  @Test func aSlowAnswerIsNoWrongClock() throws {
+    try create()
+    let faults = object + ".faults"
+    func take() throws -> SecretLease? {
+      // The engine takes the line away when it answers. That takes 12 seconds by the machine's clock.
+      try fail("tick")
+      return try open {
+        $0.now = {
+          let isAnswered = (try? String(contentsOfFile: faults, encoding: .utf8))?.isEmpty ?? true
+          return Date().addingTimeInterval(isAnswered ? 12 : 0)
+        }
+      }.tryLease(identifier("token"))
+    }
+    for seconds in [-6, 18] {
+      try advance(seconds: seconds)
+      #expect(code { _ = try take() } == .configuration)
+    }
+    for seconds in [-4, 6, 16] {
+      try advance(seconds: seconds)
+      #expect(try take() != nil)
+    }
+  }
+
   @Test func aLeaseIsSeenByNobody() async throws {
     try create()
     let (name, vault) = (try identifier("token"), open())
     try vault.set("token", [1])
+    let pin = try vault.pin()
     let watcher = open { $0.watchPeriod = .milliseconds(20) }
     #expect(try watcher.get("token") == [1])
     var changes = watcher.changes().makeAsyncIterator()
     try vault.tryLease(name)?.release()
     let lease = try vault.tryLease(name)
     try await Task.sleep(for: .milliseconds(300))
+    #expect(try watcher.pin() == pin && vault.pin() == pin && open().pin() == pin)
     try vault.set("last", [1])
     let change = await changes.next()
     #expect(try change?.identifier == identifier("last"))
-    #expect(try open().tryLease(name) == nil)
     for shown in [vault, open()] {
       #expect(try shown.items().count == 2 && shown.secrets().count == 2 && shown.verify().secretCount == 2)
-      #expect(try shown.items(inService: SecretIdentifier.leases).isEmpty)
-      try shown.compact()
     }
     #expect(try open().tryLease(name) == nil)
     lease?.release()
     #expect(try open().removedItems(inService: nil).isEmpty)
-    #expect(code { _ = try SecretIdentifier(service: SecretIdentifier.leases, account: "a") } == .invalidIdentifier)
   }
 
   // MARK: The copy on this machine

@@ -28,8 +28,9 @@ package final class RemoteMedium: VaultMedium {
   private let kept = Mutex<String?>(nil)
   /// When the engine answered last, on the clock of ``VaultEnvironment/uptime``.
   private let answered = Mutex<(time: Duration, isOwn: Bool)?>(nil)
-  /// The engine's time in its last answer, in microseconds since 1970, and this machine's uptime at that moment.
-  private let clock = Mutex<(engine: Int, uptime: Duration)?>(nil)
+  /// The engine's time in its last answer, in milliseconds since 1970, this machine's uptime at that moment, and by how
+  /// much the engine's clock is ahead of this machine's at least.
+  private let clock = Mutex<(engine: Int, uptime: Duration, ahead: Int)?>(nil)
 
   package init(url text: String, options: VaultOptions, environment: VaultEnvironment) {
     (self.environment, self.options) = (environment, options)
@@ -88,8 +89,7 @@ package final class RemoteMedium: VaultMedium {
       defer { lost = min(lost, 1) }
       return lost > 1
     }
-    let (answer, time) = try send(.read(known: known?.version, queueing: isQueueing))
-    if time > 0 { clock.withLock { $0 = (time, environment.uptime()) } }
+    let answer = try askWithTime(.read(known: known?.version, queueing: isQueueing))
     answered.withLock { $0 = (environment.uptime(), true) }
     let state: RemoteState?
     switch answer {
@@ -118,16 +118,36 @@ package final class RemoteMedium: VaultMedium {
     // The first answer may include the start of the helper and a new connection.
     _ = try readNewest()
     let start = environment.uptime()
-    let (answer, time) = try send(.describe)
-    guard case .text(let text) = answer else { throw nonsense }
-    let ahead = time > 0 ? time / 1000 - Int(Timestamp.milliseconds(environment.now())) : 0
-    return (text, environment.uptime() - start, .milliseconds(ahead))
+    guard case .text(let text) = try askWithTime(.describe) else { throw nonsense }
+    return (text, environment.uptime() - start, .milliseconds(clock.withLock { $0?.ahead ?? 0 }))
+  }
+
+  private var localTime: Int { Int(Timestamp.milliseconds(environment.now())) }
+
+  /// Sends a request whose answer has the engine's time.
+  private func askWithTime(_ request: RemoteRequest) throws(SecretError) -> RemoteAnswer {
+    let start = localTime
+    let (answer, time) = try send(request)
+    if time > 0 {
+      // The engine has read its clock at an unknown moment between the request and the answer.
+      let engine = time / 1000
+      let ahead = engine < start ? engine - start : max(0, engine - localTime)
+      clock.withLock { $0 = (engine, environment.uptime(), ahead) }
+    }
+    return answer
   }
 
   /// The engine's time in milliseconds since 1970, as far as its last answer told it, or else that of this machine.
-  var now: Int {
-    clock.withLock { $0.map { $0.engine / 1000 + Int((environment.uptime() - $0.uptime) / .milliseconds(1)) } }
-      ?? Int(Timestamp.milliseconds(environment.now()))
+  /// Throws `.configuration` if their clocks are more than `limit` milliseconds apart.
+  func time(within limit: Int) throws(SecretError) -> Int {
+    guard let clock = clock.withLock({ $0 }) else { return localTime }
+    guard abs(clock.ahead) <= limit else {
+      throw SecretError(
+        .configuration,
+        "The clock of the engine of \(path) is \((abs(clock.ahead) + 500) / 1000) seconds \(clock.ahead < 0 ? "behind" : "ahead of") this machine's, so it gives no lease.",
+        advice: "Set the clock that is wrong, and try again.")
+    }
+    return clock.engine + Int((environment.uptime() - clock.uptime) / .milliseconds(1))
   }
 
   fileprivate var nonsense: SecretError {

@@ -64,6 +64,16 @@ struct Vector: Decodable {
     let history: History?
     let lineage: Int?
     let formerSlots: [FormerSlot]?
+    let leases: Leases?
+  }
+  struct Leases: Decodable {
+    struct Lease: Decodable, Equatable {
+      let lookupId: String
+      let taking: String
+      let end: Int
+    }
+    let counter: Int
+    let held: [Lease]
   }
   struct FormerSlot: Decodable {
     let slotId: String

@@ -45,6 +45,39 @@ import Testing
     }
   }
 
+  @Test func everyPageOfLeasesIsReadAndKept() throws {
+    let scratch = try TemporaryDirectory()
+    let path = scratch.file("vector")
+    let vectors = try Vector.all().filter { $0.expect.leases != nil }
+    #expect(vectors.count >= 7)
+    for vector in vectors {
+      try Data(vector.bytes()).write(to: URL(filePath: path))
+      #expect(chmod(path, 0o600) == 0)
+      func leases() throws -> LeasePage {
+        let file = try VaultFile(LocalMedium(path: path, environment: VaultEnvironment()).open())
+        let chain = CredentialChain(
+          [VaultCredentialSource(vector.credential)], options: vector.options, environment: VaultEnvironment())
+        return try VaultSnapshot(file, keys: chain.unlock(file)).leases()
+      }
+      let expected = try #require(vector.expect.leases)
+      let backend = VaultBackend(path: path, credentials: [VaultCredentialSource(vector.credential)])
+      for (added, change) in [(0, { _ in }), (0, { try $0.set("a", [1]) }), (1, { try $0.compact() }), (2, { try $0.rekey() })]
+        as [(Int, (VaultBackend) throws -> Void)]
+      {
+        if expected.counter + added >= Layout.numberLimit {
+          #expect(throws: SecretError.self) { try change(backend) }
+          continue
+        }
+        try change(backend)
+        let page = try leases()
+        let held = page.leases.sorted { $0.key < $1.key }
+          .map { Vector.Leases.Lease(lookupId: $0.hex, taking: $1.taking.hex, end: $1.end) }
+        #expect(page.counter == expected.counter + added && held == expected.held, "\(vector.name)")
+        #expect(throws: Never.self) { try backend.verify() }
+      }
+    }
+  }
+
   /// The vaults that a release wrote stay readable and writable in every later version.
   @Test(arguments: ["format-1"])
   func vaultsOfAReleaseStayReadableAndWritable(_ format: String) throws {
