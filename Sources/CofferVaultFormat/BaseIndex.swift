@@ -120,7 +120,7 @@ package struct BaseIndex: Sendable {
         guard let limit = HistoryLimit(versions: versions, days: days), number <= sequence else {
           throw field.failure("has a history limit out of bounds")
         }
-        let origin = field.isAtEnd ? nil : Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
+        let origin = field.isAtEnd ? nil : try field.checkpoint()
         settings.history = HistorySetting(limit, sequence: number, origin: origin)
       case FieldType.lineage:
         let lineage = Array(field.bytes[try field.rest()])
@@ -130,15 +130,9 @@ package struct BaseIndex: Sendable {
         }
         settings.lineage = lineage
       case FieldType.taken:
-        repeat {
-          let change = Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
-          guard settings.taken.last.map({ $0 < change }) ?? true else {
-            throw field.failure("has changes that were taken out of order")
-          }
-          settings.taken.append(change)
-        } while !field.isAtEnd
-        guard settings.taken.count <= Layout.maximumTakenChanges else {
-          throw field.failure("has too many changes that were taken")
+        settings.taken = try field.checkpoints()
+        guard (1...Layout.maximumTakenChanges).contains(settings.taken.count) else {
+          throw field.failure("has too many or no taken changes")
         }
       default:
         repeat {

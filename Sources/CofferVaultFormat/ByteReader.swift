@@ -126,6 +126,22 @@ package struct ByteReader {
     try text(end - position, 0...maximum)
   }
 
+  /// Reads a state: its sequence and its tag.
+  package mutating func checkpoint() throws(SecretError) -> Checkpoint {
+    Checkpoint(sequence: try sequence(), tailTag: try bytes16())
+  }
+
+  /// Reads checkpoints up to the end, which strictly ascend.
+  mutating func checkpoints() throws(SecretError) -> [Checkpoint] {
+    var list: [Checkpoint] = []
+    while !isAtEnd {
+      let next = try checkpoint()
+      guard list.last.map({ $0 < next }) ?? true else { throw failure("has changes out of order") }
+      list.append(next)
+    }
+    return list
+  }
+
   /// Reads the remaining bytes. Returns their range.
   package mutating func rest() throws(SecretError) -> Range<Int> { try range(end - position) }
 

@@ -17,13 +17,9 @@ package struct Checkpoint: Hashable, Comparable, Sendable {
   /// Parses the list of the changes before `root`. Throws `.tampered`.
   package static func list(_ bytes: [UInt8], before root: BaseIndex) throws(SecretError) -> [Checkpoint] {
     var reader = ByteReader(bytes, part: "the list of recent changes")
-    var list: [Checkpoint] = []
-    while !reader.isAtEnd {
-      let checkpoint = Checkpoint(sequence: try reader.sequence(), tailTag: try reader.bytes16())
-      guard list.last.map({ $0 < checkpoint }) ?? (checkpoint.sequence >= root.recent.floor),
-        checkpoint.sequence < root.sequence
-      else { throw reader.failure("is not in order") }
-      list.append(checkpoint)
+    let list = try reader.checkpoints()
+    guard list.allSatisfy({ $0.sequence >= root.recent.floor && $0.sequence < root.sequence }) else {
+      throw reader.failure("has changes that are not before the root")
     }
     return list
   }

@@ -68,7 +68,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
     let record = KnownVaultRecord(
       policy: policy, isDetached: scope == 1, vault: try reader.bytes16(),
       masterCommitment: try reader.array(32),
-      checkpoint: Checkpoint(sequence: try reader.sequence(), tailTag: try reader.bytes16()))
+      checkpoint: try reader.checkpoint())
     guard policy != .key || !record.isDetached else { throw reader.failure("is of a vault, and has a scope") }
     let mac = try reader.array(32)
     try reader.zeros(hashedLength - reader.position)

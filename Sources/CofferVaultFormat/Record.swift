@@ -34,7 +34,6 @@ package struct Record: Sendable {
 
   private let created: Int64
   private let expires: Int64?
-  private let since: Int64?
   // The offset of the list of fields in `bytes`, and ranges there.
   private let fieldsOffset: Int
   private let service: Range<Int>
@@ -75,7 +74,7 @@ package struct Record: Sendable {
     }
     let service = try reader.text(1...SecretIdentifier.maximumLength)
     let account = try reader.text(1...SecretIdentifier.maximumLength)
-    var (label, expires, since): (Range<Int>?, Int64?, Int64?)
+    var (label, expires): (Range<Int>?, Int64?)
     var (conflict, twin, origin): (Int?, Int?, Checkpoint?)
     var (keepsNothing, keptNothing) = (false, false)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
@@ -85,16 +84,16 @@ package struct Record: Sendable {
       case FieldType.label: label = try field.restOfText(SecretMetadata.maximumLabelLength)
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
-      case FieldType.since: since = try field.i64()
+      case FieldType.since: _ = try field.i64()
       case FieldType.conflict: conflict = try field.sequence()
       case FieldType.twin: twin = try field.sequence()
       case FieldType.keepsNothing: keepsNothing = true
       case FieldType.keptNothing: keptNothing = true
-      default: origin = Checkpoint(sequence: try field.sequence(), tailTag: try field.bytes16())
+      default: origin = try field.checkpoint()
       }
     }
     (self.keepsNothing, keepsNoHistory) = (keepsNothing, keepsNothing || keptNothing)
-    (self.conflict, self.twin, self.origin, self.since) = (conflict, twin, origin, since)
+    (self.conflict, self.twin, self.origin) = (conflict, twin, origin)
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start
     }
