@@ -76,7 +76,8 @@ final class RemoteLeases: Sendable {
     } catch {}
   }
 
-  /// Publishes what `body` makes of the leases, unless it returns `false`. It gets the lookup id of the secret.
+  /// Publishes what `body` makes of the leases, unless it returns `false`. It gets the lookup id of the secret, and runs
+  /// again after a refusal, also of a request that came twice.
   private func change(
     _ secret: SecretIdentifier, in vault: VaultBackend,
     _ body: (inout [Bytes16: LeasePage.Lease], Bytes16) throws(SecretError) -> Bool
@@ -84,35 +85,27 @@ final class RemoteLeases: Sendable {
     // The time that is known may be from before the machine slept.
     medium.expire()
     return try vault.withSession { session throws(SecretError) in
-      var written: (counter: Int, vault: VaultSnapshot)?
-      let isChanged = try session.changeLeases(vault.unlocking) { snapshot throws(SecretError) in
+      try session.write(vault.unlocking) { snapshot throws(SecretError) in
         var page = try leases(in: snapshot)
-        guard try body(&page.leases, snapshot.lookupID(secret)) else { return nil }
+        guard try body(&page.leases, snapshot.lookupID(secret)) else { return (false, .done) }
         page.counter += 1
-        written = (page.counter, snapshot)
-        return page
+        let (publication, after) = try snapshot.publish(page)
+        if case .done = publication { session.shared.advance(from: snapshot, to: after, []) }
+        return (true, publication)
       }
-      if isChanged, let written { note(written.counter, in: written.vault) }
-      return isChanged
     }
   }
 
-  /// The page of leases in `vault`.
+  /// The page in `vault`. If the engine has gone back to an earlier one, the leases of this process are lost.
   private func leases(in vault: VaultSnapshot) throws(SecretError) -> LeasePage {
-    let page = try vault.leases()
-    note(page.counter, in: vault)
-    return page
-  }
-
-  /// If the engine has gone back to an earlier page, the leases of this process are lost.
-  private func note(_ counter: Int, in vault: VaultSnapshot) {
-    let file = vault.file.header.fileID
+    let (page, file) = (try vault.leases(), vault.file.header.fileID)
     state.withLock { state in
-      if let seen = state.seen, seen.file == file, counter < seen.counter {
+      if let seen = state.seen, seen.file == file, page.counter < seen.counter {
         state.held = state.held.mapValues { _ in .zero }
       }
-      state.seen = (file, counter)
+      state.seen = (file, page.counter)
     }
+    return page
   }
 
   /// Throws `.conflict` if `transaction` changes a secret whose lease this process had and has lost.

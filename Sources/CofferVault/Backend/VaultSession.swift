@@ -252,7 +252,7 @@ final class VaultSession {
       } _: { file throws(SecretError) in
         let vault = try current(unlocking, checked: file)
         if let former = doubted, try wasMade(former.state, vault) { return former.result }
-        doubted = nil
+        (doubted, sent) = (nil, nil)
         let (result, publication) = try body(vault)
         switch publication {
         case .done: return result
@@ -303,21 +303,6 @@ final class VaultSession {
         return (result, .done)
       }
       return (result, try commit(transaction, to: vault))
-    }
-  }
-
-  /// Publishes the leases that `change` returns, and no change of the state. If it returns `nil`, publishes nothing and
-  /// returns `false`. After a refusal, `change` is asked again, and may find that its leases are there.
-  func changeLeases(
-    _ unlocking: Unlocking, _ change: (VaultSnapshot) throws(SecretError) -> LeasePage?
-  ) throws(SecretError) -> Bool {
-    try write(unlocking) { vault throws(SecretError) in
-      // The state of an earlier change would not show whether this one was made.
-      sent = nil
-      guard let leases = try change(vault) else { return (false, .done) }
-      let (publication, after) = try vault.publish(leases)
-      if case .done = publication { shared.advance(from: vault, to: after, []) }
-      return (true, publication)
     }
   }
 

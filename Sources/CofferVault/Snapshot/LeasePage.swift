@@ -15,8 +15,9 @@ package struct LeasePage {
   /// By the lookup ids of their secrets.
   package var leases: [Bytes16: Lease] = [:]
 
-  init() {}
+}
 
+extension LeasePage {
   /// Parses the plaintext of the page. Throws `.tampered`.
   init(parsing bytes: [UInt8]) throws(SecretError) {
     var reader = ByteReader(bytes, part: "the page of leases")

@@ -406,4 +406,26 @@ OUTCOMES = [
       "Tests/System/environment/mounts_and_limits.py STATIC limits", "the tool is killed without a message"),
 ]
 
-MUTATIONS = DURABILITY + SHARED_USE + AUTHENTICATION + REMEMBERED + CREDENTIALS + MEMORY + EXPOSURE + OUTCOMES
+LEASES = [
+    M("leases given twice", "RemoteLeases.take", never(2, 2), "RemoteTests", "two machines refresh one token"),
+    M("leases not asked for before a change", "VaultSession.transaction", omit("requireHeld"), "RemoteTests",
+      "a holder that was away stores over the token of the next one"),
+    M("leases of a page that went back are kept", "RemoteLeases.leases", never(1, 3), "RemoteTests",
+      "after an engine was restored, two machines have one lease"),
+    M("leases by a wrong clock", "RemoteMedium.time", passes(2), "RemoteTests", "two gateways give one lease to two machines"),
+    M("leases refused after a slow answer", "RemoteMedium.askWithTime", instead("max", "engine - start"), "RemoteTests",
+      "a slow network is taken for a wrong clock"),
+    M("leases dropped by a rewrite", "VaultSnapshot.rewrite", instead("leases", "LeasePage()"), "RemoteTests",
+      "a change by another machine ends a lease"),
+    M("leases replaced by a merge", "VaultSnapshot.replace", omit("write", 2), "RemoteTests", "a merge brings old leases back"),
+    M("leases seen in an earlier change", "VaultSession.write", operator("nil", "sent", 2), "RemoteTests",
+      "a refused lease counts as taken, because the change before it was made"),
+    M("leases of others not seen", "VaultSnapshot.refreshed", always(1), "RemoteTests", "a lease of another machine stops every writer"),
+    M("leases in any order", "LeasePage.init(parsing:)", passes(2), FORMAT, "a page has two leases of one secret"),
+    M("leases without a limit", "LeasePage.init(parsing:)", passes(1), FORMAT, "a page has more leases than other readers accept"),
+    M("leases with reserved bytes", "LeasePage.init(parsing:)", instead("zeros", "_ = try reader.rest()"), FORMAT,
+      "what a later format adds is ignored"),
+    M("leases not verified", "VaultReport.init", instead("leases", "0"), FORMAT, "verify accepts a page that is damaged"),
+]
+
+MUTATIONS = DURABILITY + SHARED_USE + LEASES + AUTHENTICATION + REMEMBERED + CREDENTIALS + MEMORY + EXPOSURE + OUTCOMES

@@ -26,7 +26,8 @@ enum Statements {
   /// would see two states.
   static let read = """
     SELECT v.last::text, v.id, CASE WHEN k.n IS NULL THEN v.bytes END, c.at::text, c.data,
-      p.page_at::text, p.page, q.page_at::text, q.page, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text
+      p.at[1]::text, p.pages[1], p.at[2]::text, p.pages[2], p.at[3]::text, p.pages[3],
+      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text
     FROM coffer.vault v
     LEFT JOIN LATERAL (
       SELECT v.base AS n WHERE v.base = $2::bigint AND v.base_id = $3
@@ -35,12 +36,9 @@ enum Statements {
       SELECT min(data_at) AS at, string_agg(data, ''::bytea ORDER BY n) AS data FROM coffer.change
       WHERE vault = v.name AND n > coalesce(k.n, v.base) AND n <= v.last) c ON true
     LEFT JOIN LATERAL (
-      SELECT page_at, page FROM coffer.change
-      WHERE vault = v.name AND n > coalesce(k.n, v.base) AND n <= v.last ORDER BY n DESC LIMIT 1) p ON true
-    LEFT JOIN LATERAL (
-      SELECT page_at, page FROM coffer.change
-      WHERE vault = v.name AND n > coalesce(k.n, v.base) AND n <= v.last AND page_at <> p.page_at
-      ORDER BY n DESC LIMIT 1) q ON true
+      SELECT array_agg(page_at) AS at, array_agg(page) AS pages FROM (
+        SELECT DISTINCT ON (page_at) page_at, page FROM coffer.change
+        WHERE vault = v.name AND n > coalesce(k.n, v.base) AND n <= v.last ORDER BY page_at, n DESC) l) p ON true
     WHERE v.name = $1
     """
 
@@ -55,10 +53,16 @@ enum Statements {
   /// $1: name, $2: the new id, $3 and $4: the number and the id of the known version, $5 and $6: the bytes and their
   /// offset, $7 and $8: the page and its offset. The head and the row in one statement: the row's key alone would
   /// accept a late change after a whole file was published.
+  ///
+  /// A row without bytes is superseded by the next one with the same page. Leases make one every few seconds. The last
+  /// ones stay, because a reader that knows one of them gets only what is newer.
   static let append = """
     WITH head AS (
       UPDATE coffer.vault SET last = last + 1, id = $2
-      WHERE name = $1 AND last = $3::bigint AND id = $4 AND \(isDurable) RETURNING last)
+      WHERE name = $1 AND last = $3::bigint AND id = $4 AND \(isDurable) RETURNING last),
+    superseded AS (
+      DELETE FROM coffer.change USING head
+      WHERE vault = $1 AND n < head.last - 100 AND data = ''::bytea AND page_at = $8::integer)
     INSERT INTO coffer.change (vault, n, id, data_at, data, page_at, page)
     SELECT $1, last, $2, $6::integer, $5::bytea, $8::integer, $7::bytea FROM head RETURNING n::text
     """

@@ -43,10 +43,10 @@ struct VaultRow: RemoteEngine {
     if isQueueing { try takeTurn(until: deadline) }
     let parameters = [.text(place.vault)] + Self.parts(of: known)
     guard let columns = try row(Statements.read, parameters, deadline, mayLackTables: true) else { return .absent }
-    note(columns[9])
+    note(columns[11])
     let version = "\(Self.text(columns[0]))-\(Self.text(columns[1]))"
     var pieces: [RemoteMessage.Piece] = []
-    for (offset, bytes) in [(3, 4), (5, 6), (7, 8)] {
+    for (offset, bytes) in [(3, 4), (5, 6), (7, 8), (9, 10)] {
       if let bytes = columns[bytes], let offset = Int(Self.text(columns[offset])) {
         pieces.append(.init(offset: offset, bytes))
       }

@@ -61,9 +61,9 @@ import Testing
       }
       let expected = try #require(vector.expect.leases)
       let backend = VaultBackend(path: path, credentials: [VaultCredentialSource(vector.credential)])
-      for (added, change) in [(0, { _ in }), (0, { try $0.set("a", [1]) }), (1, { try $0.compact() }), (2, { try $0.rekey() })]
-        as [(Int, (VaultBackend) throws -> Void)]
-      {
+      for (added, change) in [
+        (0, { _ in }), (0, { try $0.set("a", [1]) }), (1, { try $0.compact() }), (2, { try $0.compact() }),
+      ] as [(Int, (VaultBackend) throws -> Void)] {
         if expected.counter + added >= Layout.numberLimit {
           #expect(throws: SecretError.self) { try change(backend) }
           continue
