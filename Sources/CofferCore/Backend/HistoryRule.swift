@@ -16,8 +16,8 @@ package protocol HistoryRecord {
   var keepsNothing: Bool { get }
   /// Whether the next change drops the versions before it as well, if it is told nothing.
   var keepsNoHistory: Bool { get }
-  /// Whether a merge found this version on one side and `newest`, the newest record of the secret, on the other. Then no
-  /// limit drops it.
+  /// Whether a merge found this version on one side and `newest`, the newest record of the secret, on the other. Then
+  /// no limit drops it.
   func stands(beside newest: Self) -> Bool
   /// Whether it also has another value than `newest`.
   func lost(to newest: Self) -> Bool

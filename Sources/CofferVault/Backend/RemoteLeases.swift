@@ -76,8 +76,8 @@ final class RemoteLeases: Sendable {
     } catch {}
   }
 
-  /// Publishes what `body` makes of the leases, unless it returns `false`. It gets the lookup id of the secret, and runs
-  /// again after a refusal, also of a request that came twice.
+  /// Publishes what `body` makes of the leases, unless it returns `false`. It gets the lookup id of the secret, and
+  /// runs again after a refusal, also of a request that came twice.
   private func change(
     _ secret: SecretIdentifier, in vault: VaultBackend,
     _ body: (inout [Bytes16: LeasePage.Lease], Bytes16) throws(SecretError) -> Bool

@@ -99,7 +99,8 @@ extension VaultSession {
 }
 
 extension VaultSnapshot {
-  /// Puts a copy of `later` with the leases of the vault in the place of the vault, as ``rewrite(_:_:environment:recording:)`` does.
+  /// Puts a copy of `later` with the leases of the vault in the place of the vault, as
+  /// ``rewrite(_:_:environment:recording:)`` does.
   fileprivate func replace(
     by later: VaultSnapshot, recording: (CommitState) -> Void
   ) throws(SecretError) -> (Publication, CommitState) {

@@ -55,7 +55,8 @@ final class MergedRecord {
     let isMoved = sequence != record.sequence
     if !isMoved, conflict == record.conflict, twin == record.twin, !(isUnmarked && keepsNothing) { return }
     record = try record.merged(
-      sequence, conflict: conflict, twin: twin, hasKeptNothing: isUnmarked, origin: isMoved ? birth.origin : record.origin)
+      sequence, conflict: conflict, twin: twin, hasKeptNothing: isUnmarked,
+      origin: isMoved ? birth.origin : record.origin)
   }
 }
 

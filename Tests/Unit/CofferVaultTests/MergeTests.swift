@@ -175,7 +175,8 @@ import Testing
   /// A removal that keeps nothing, or under the limit 0, leaves no record after the next rewrite.
   @Test(arguments: [true, false]) func aRemovalThatLeftNoRecordMergesByItself(withLimit: Bool) throws {
     if withLimit { try vault.setHistoryLimit(.none) }
-    try vault.store(SecretBytes("1"), for: identifier("name"), metadata: .newValue, history: withLimit ? .unchanged : .none)
+    try vault.store(
+      SecretBytes("1"), for: identifier("name"), metadata: .newValue, history: withLimit ? .unchanged : .none)
     let other = try branch(copy)
     try vault.set("ours", Array("2".utf8))
     try other.remove(identifier("name"))
