@@ -50,10 +50,10 @@ extension Diagnosis {
     add(.ok, "engine", "\(path) is on \(engine.text); it answers in \(milliseconds) ms")
     if let copy = engine.copy { add(.ok, "engine", "the sealed copy of this machine is \(copy)") }
     let difference = abs(Int(engine.clock / .seconds(1)))
-    if difference > 30 {
+    if difference >= 5 {
       add(
         .note, "clock", "the engine's clock differs by \(difference) seconds from this machine's",
-        "Set the clock that is wrong. Leases end by the engine's.")
+        "Set the clock that is wrong. No lease is given while they differ.")
     }
   }
 

@@ -14,7 +14,6 @@ package struct LeasePage {
   package var counter = 0
   /// By the lookup ids of their secrets.
   package var leases: [Bytes16: Lease] = [:]
-
 }
 
 extension LeasePage {

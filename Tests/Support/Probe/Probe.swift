@@ -1,3 +1,4 @@
+internal import CofferConfiguration
 internal import CofferCore
 internal import Dispatch
 internal import Glibc
@@ -7,6 +8,7 @@ internal import Glibc
 ///     CofferProbe memory SCENARIO VAULT      uses secrets, and stops for each search of its memory
 ///     CofferProbe stress VAULT PREFIX STEP   changes an open vault until it is killed
 ///     CofferProbe refresh VAULT COUNT        refreshes a token with its lease
+///     CofferProbe leases VAULT COUNT         takes a lease and gives it back
 ///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
 ///     CofferProbe figures DIRECTORY          measures the library on vaults that it makes there
 ///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
@@ -25,6 +27,14 @@ struct Probe {
       case ("refresh", 4):
         let count = number(arguments[3])
         waiting { try await LibraryScenario(vault: arguments[2]).refresh(count) }
+      case ("leases", 4):
+        let backend = BackendConfiguration.current().vault(at: arguments[2])
+        for _ in 0..<number(arguments[3]) {
+          guard let lease = try backend.tryLease(SecretIdentifier(service: "probe", account: "token")) else {
+            fail("the lease is taken")
+          }
+          lease.release()
+        }
       case ("items", 6):
         let (count, total) = (number(arguments[4]), number(arguments[5]))
         waiting {
@@ -38,7 +48,7 @@ struct Probe {
         try RemoteWorker(vault: arguments[2], name: arguments[3], changes: changes).run()
       case ("value", 4): try DelayedValue.run(arguments[3])
       case ("scope", 2): waiting { await ScopeScenario.run() }
-      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value|count|scope …; see the source")
+      default: fail("usage: CofferProbe memory|stress|refresh|leases|items|figures|value|count|scope …; see the source")
       }
     } catch let error as SecretError {
       fail(error.description)

@@ -86,6 +86,10 @@ class PostgreSQLObject:
             f"bytes = pg_read_binary_file('{self.server.directory}/object') WHERE name = 'used'",
             "UPDATE coffer.vault SET base_id = id WHERE name = 'used'")
 
+    def pages(self):
+        """The number of changes that are only a page of leases."""
+        return int(self.server.sql("SELECT count(*) FROM coffer.change WHERE vault = 'used' AND data = ''"))
+
     def away(self):
         self.server.stop()
 
@@ -123,6 +127,9 @@ class CephObject:
         self.server.request("PUT", self.path, data)
 
     put = restore
+
+    def pages(self):
+        return 0
 
     def away(self):
         self.server.kill("rgw")
@@ -242,6 +249,7 @@ def use(tool, directory, engine):
     look_at_helper(first, directory, url)
     removal(tool, secret, succeeds, directory, engine)
     shared_token(secret, (first, second), url)
+    many_leases(secret, second, engine)
     succeeds("rekey", "rekey")
     succeeds("the other machine follows", "get", "moved", machine=second, output=VALUE)
 
@@ -331,6 +339,22 @@ def shared_token(secret, machines, url):
     before = token()
     error = worker(machines[1], 1).communicate(timeout=TIMEOUT)[1]
     check("the next worker goes on when a holder has died", before >= 63 and token() > before, (before, token(), error))
+
+
+def many_leases(secret, machine, engine):
+    """A worker takes a lease 120 times without a change, while another machine reads."""
+    watcher = subprocess.Popen([machine.tool, "watch", "token"], env={**machine.variables, "COFFER_BACKEND": f"vault:{engine.url}"},
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        before = secret("verify")[1]
+        result = subprocess.run([f"{os.path.dirname(machine.tool)}/CofferProbe", "leases", engine.url, "120"],
+                                env=machine.variables, capture_output=True, text=True, timeout=TIMEOUT)
+        check("a lease is taken many times", result.returncode == 0, result)
+        check("leases are no changes", secret("verify")[1] == before, (before, secret("verify")))
+        check("what many leases leave behind has an end", engine.pages() <= 110, engine.pages())
+    finally:
+        watcher.kill()
+        watcher.communicate()
 
 
 def look_at_helper(machine, directory, url):

@@ -43,12 +43,16 @@ package struct RemoteCheck {
     try require(publish([9], over: first) == nil, "it accepts a change of a version that is not the newest")
     try expect([4, 5, 6], second)
     let pieces: [RemoteMessage.Piece] = [.init(offset: 3, [7, 8]), .init(offset: 1, [0])]
-    guard let third = try publish(pieces, isWhole: false, over: second) else { throw broken("it refuses an addition") }
-    try expect([4, 0, 6, 7, 8], third)
+    guard let middle = try publish(pieces, isWhole: false, over: second) else { throw broken("it refuses an addition") }
+    try expect([4, 0, 6, 7, 8], middle)
+    // A change of leases adds nothing.
+    guard let third = try publish([.init(offset: 5, []), .init(offset: 2, [9])], isWhole: false, over: middle)
+    else { throw broken("it refuses a change that adds nothing") }
+    try expect([4, 0, 9, 7, 8], third)
     switch try read(known: second) {
-    case .whole(third, [4, 0, 6, 7, 8]): break
+    case .whole(third, [4, 0, 9, 7, 8]): break
     case .changed(third, let pieces):
-      try require([4, 5, 6].written(pieces) == [4, 0, 6, 7, 8], "it answers with a wrong change")
+      try require([4, 5, 6].written(pieces) == [4, 0, 9, 7, 8], "it answers with a wrong change")
     default: throw broken("it does not return what was stored last")
     }
     try require(publish(pieces, isWhole: false, over: second) == nil, "it adds to a version that is not the newest")
