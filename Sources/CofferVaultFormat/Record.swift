@@ -34,6 +34,8 @@ package struct Record: Sendable {
 
   private let created: Int64
   private let expires: Int64?
+  /// When the value was first stored, if not at ``time``.
+  private let since: Int64?
   // The offset of the list of fields in `bytes`, and ranges there.
   private let fieldsOffset: Int
   private let service: Range<Int>
@@ -74,7 +76,7 @@ package struct Record: Sendable {
     }
     let service = try reader.text(1...SecretIdentifier.maximumLength)
     let account = try reader.text(1...SecretIdentifier.maximumLength)
-    var (label, expires): (Range<Int>?, Int64?)
+    var (label, expires, since): (Range<Int>?, Int64?, Int64?)
     var (conflict, twin, origin): (Int?, Int?, Checkpoint?)
     var (keepsNothing, keptNothing) = (false, false)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
@@ -84,7 +86,7 @@ package struct Record: Sendable {
       case FieldType.label: label = try field.restOfText(SecretMetadata.maximumLabelLength)
       case FieldType.expiry: expires = try field.i64()
       case FieldType.attributes: attributes = try Self.attributes(&field)
-      case FieldType.since: _ = try field.i64()
+      case FieldType.since: since = try field.i64()
       case FieldType.conflict: conflict = try field.sequence()
       case FieldType.twin: twin = try field.sequence()
       case FieldType.keepsNothing: keepsNothing = true
@@ -93,7 +95,7 @@ package struct Record: Sendable {
       }
     }
     (self.keepsNothing, keepsNoHistory) = (keepsNothing, keepsNothing || keptNothing)
-    (self.conflict, self.twin, self.origin) = (conflict, twin, origin)
+    (self.conflict, self.twin, self.origin, self.since) = (conflict, twin, origin, since)
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start
     }
@@ -121,7 +123,7 @@ package struct Record: Sendable {
   }
 
   /// Makes the record of a put. The caller has validated `item`. `former` is the record of the present value, if there
-  /// is one. Throws `.tampered` at a limit of the format.
+  /// is one, or that of the same value under another name. Throws `.tampered` at a limit of the format.
   package init(
     id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem, keepsNothing: Bool = false,
     after former: Record? = nil
@@ -138,7 +140,13 @@ package struct Record: Sendable {
         TaggedField(FieldType.attributes, sorted.flatMap { encode(sized($0.key), sized($0.value)) }))
     }
     if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
-    if let former { fields += former.unknownFields.filter(\.isTakenOver) }
+    if let former, former.id == id { fields += former.unknownFields.filter(\.isTakenOver) }
+    if let former, former.id != id {
+      let since = former.since ?? former.time
+      if since != Timestamp.milliseconds(metadata.modified) { fields.append(TaggedField(FieldType.since, encode(since))) }
+      fields += former.unknownFields.filter { !$0.isLeftOut }
+    }
+    fields.sort { $0.type < $1.type }
     let names = item.identifier
     try self.init(
       id: id, sequence: sequence,

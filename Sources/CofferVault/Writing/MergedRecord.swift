@@ -35,6 +35,11 @@ final class MergedRecord {
   var isNews: Bool { !isKnown && !isLeftOut }
   var isKept: Bool { twin != nil || isNews }
 
+  /// Whether this record or its twin is one of those with these ids.
+  func isAmong(_ ids: Set<ObjectIdentifier>) -> Bool {
+    ids.contains(ObjectIdentifier(self)) || twin.map { ids.contains(ObjectIdentifier($0)) } ?? false
+  }
+
   /// Of two heads that stand, that with the higher rank is the newest.
   var rank: (isPut: Int, time: Int64, sequence: Int, tag: Bytes16) {
     (isRemoval ? 0 : 1, time, birth.sequence, birth.tag ?? .zero)
@@ -123,7 +128,7 @@ extension Array<MergedRecord> {
 
   var puts: [MergedRecord] { heads.filter { !$0.isRemoval } }
 
-  func has(_ record: MergedRecord?) -> Bool { contains { $0 === record } }
+  var ids: Set<ObjectIdentifier> { Set(map(ObjectIdentifier.init)) }
 
   private struct Change: Hashable {
     let isRemoval: Bool

@@ -56,7 +56,9 @@ struct VaultMerge {
     let undone = try compare(ours, &theirs, before)
     defer { for one in ours + theirs { one.twin = nil } }
     let heads = (ours: ours.heads, theirs: theirs.heads)
-    let standing = heads.ours.filter { $0.isNews || heads.theirs.has($0.twin) } + heads.theirs.filter(\.isNews)
+    let (ownIDs, otherIDs) = (heads.ours.ids, heads.theirs.ids)
+    let standing = heads.ours.filter { $0.isNews || $0.isAmong(otherIDs) } + heads.theirs.filter(\.isNews)
+    let standingIDs = standing.ids
     var (found, newest, isChanged): ([MergedRecord], MergedRecord?, Bool) = (ours, nil, true)
     if let undone {
       (found, isChanged) = (ours + [undone], false)
@@ -89,16 +91,14 @@ struct VaultMerge {
     for one in found {
       if one.isNew { lastSequence += 1 }
       one.isUnmarked = isChanged
-      let stands = standing.has(one) || one.twin.map { standing.has($0) } ?? false
       var (conflict, twin): (Int?, Int?)
-      if let newest, stands, one !== newest, !one.isRemoval, !newest.isRemoval {
+      if let newest, one.isAmong(standingIDs), one !== newest, !one.isRemoval, !newest.isRemoval {
         if try one.hasValue(of: newest) { twin = number } else { conflict = number }
       }
       if conflict != nil { conflicts.append(one) }
       try one.place(at: one.isNew ? lastSequence : one.record.sequence, conflict: conflict, twin: twin)
     }
-    let isNoted = (conflicts + [newest].compactMap(\.self)).allSatisfy { heads.ours.has($0) || heads.ours.has($0.twin) }
-    if let newest, !conflicts.isEmpty, !isNoted {
+    if let newest, !conflicts.isEmpty, !(conflicts + [newest]).allSatisfy({ $0.isAmong(ownIDs) }) {
       report.conflicts.append(try newest.record.identifier())
     }
     if !found.isEmpty { secrets.append(found) }

@@ -18,6 +18,8 @@ final class VaultTransaction: SecretAccess {
   /// For each erased secret, the sequence up to which the commit drops its records. If there are any, the commit
   /// rewrites the file.
   private(set) var erased: [Bytes16: Int] = [:]
+  /// The present values that were erased, whose fields a value takes over that is stored in the same transaction.
+  private var lastErased: [Bytes16: Record] = [:]
   /// The frames and values that are not in ``draft``.
   private var buffer: [UInt8] = []
   /// The frames and values before those in ``buffer``, if there are many, and their length in bytes.
@@ -171,7 +173,8 @@ final class VaultTransaction: SecretAccess {
     let item = SecretItem(
       identifier: identifier, metadata: try metadata.applied(to: existing?.metadata, now: now()))
     try append(
-      value, item, keepsNothing: history.keepsNothing(after: newest), after: former ?? existing?.record)
+      value, item, keepsNothing: history.keepsNothing(after: newest),
+      after: former ?? existing?.record ?? lastErased[lookupID(identifier)])
   }
 
   /// Stores a version with its metadata as it is. `former` is the record of the value before it.
@@ -217,6 +220,7 @@ final class VaultTransaction: SecretAccess {
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     let id = lookupID(identifier)
     let isKnown = newest[id] != nil ? true : try !vault.records(identifier, id: id).isEmpty
+    lastErased[id] = try current(identifier)?.record
     // Whoever watches the vault is told of the removal.
     _ = try remove(identifier, history: .unchanged)
     if isKnown { erased[id] = state.sequence }

@@ -232,7 +232,7 @@ REMEMBERED = [
       MERGES, "a later merge takes a change for a dropped one"),
     M("mark of one file drops what the other did", "VaultMerge.merge", operator("one.isUnmarked = isChanged", "()"), MERGES,
       "a value is lost without a trace"),
-    M("value that only one side has replaced stays", "VaultMerge.merge", operator("heads.theirs.has($0.twin)", "$0.twin != nil"),
+    M("value that only one side has replaced stays", "VaultMerge.merge", operator("$0.isAmong(otherIDs)", "$0.twin != nil"),
       MERGES, "what was replaced on purpose is in conflict"),
     M("equal values taken for one", "VaultMerge.merge", operator("twin = number", "()"), MERGES,
       "the removal of one of two equal values takes both"),

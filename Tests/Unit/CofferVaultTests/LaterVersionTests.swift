@@ -49,10 +49,29 @@ import Testing
   /// Also to a name that has fields of its own.
   @Test(arguments: ["new", "other"]) func aSecretThatGetsAnotherNameTakesItsFieldsAlong(_ name: String) throws {
     let disk = try ForgedVault(
-      base: [.init("a", [1], fields: fields([0x2002])), .init("other", [2], fields: fields([0x2002], 7))]
+      base: [
+        .init("a", [1], fields: fields([0x1001, 0x2002, 0x4003])), .init("other", [2], fields: fields([0x2002], 7)),
+      ]
     ).disk()
+    let stored = try open(disk).read { vault throws(SecretError) in try vault.records(testIdentifier("a"))[0].record.time }
     #expect(try open(disk).move(identifier("a"), to: identifier(name), replacing: true) == .moved)
-    #expect(try open(disk).get(name) == [1] && ends(disk, name, with: fields([0x2002])))
+    // A name that has versions gets the value with the present time, and a field says since when it is known.
+    let since = name == "new" ? [] : [TaggedField(4, encode(stored))]
+    #expect(try open(disk).get(name) == [1] && ends(disk, name, with: since + fields([0x1001, 0x2002])))
+  }
+
+  @Test func aSecretThatIsStoredWithAPurgeKeepsWhatBelongsToIt() throws {
+    let disk = try ForgedVault(base: [.init("a", [1], fields: fields([0x1001, 0x2002]))]).disk()
+    try open(disk).withTransaction { transaction throws(SecretError) in
+      _ = try transaction.erase(testIdentifier("a"))
+      try transaction.store(
+        SecretBytes([2] as [UInt8]), for: testIdentifier("a"), metadata: .newValue, history: .unchanged)
+    }
+    #expect(try ends(disk, with: fields([0x2002])))
+  }
+
+  private func testIdentifier(_ name: String) throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(service: "tests", account: name)
   }
 
   @Test func aProcessThatRunsReadsPastARecordOfALaterVersion() throws {
