@@ -253,7 +253,7 @@ def block(plaintext):
         item = plaintext[place:end]
         directory += p.DIRECTORY_ENTRY.pack(identifier, sequence, count * p.DIRECTORY_ENTRY.size + len(items))
         if item[0] == p.PUT:
-            item = item[:-8] + p.PLACE.pack(12288 + size)
+            item = item[:-8] + p.PLACE.pack(16384 + size)
             size += int.from_bytes(item[17:21], "little")
         items += item
     return bytes([count]) + struct.pack("<H", size // 8 % 65536) + directory + items
