@@ -1,5 +1,6 @@
 internal import CofferConfiguration
 internal import CofferCore
+internal import CofferVault
 internal import Dispatch
 internal import Glibc
 

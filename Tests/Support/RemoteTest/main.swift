@@ -76,6 +76,7 @@ struct TestEngine: RemoteEngine {
     case "twice":
       _ = apply(over, id, isWhole, pieces)
       return apply(over, id, isWhole, pieces)
+    case "refused": return .refused
     case "unknown": return unknown
     case "unknown-made":
       _ = apply(over, id, isWhole, pieces)

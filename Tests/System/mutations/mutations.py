@@ -421,11 +421,11 @@ LEASES = [
     M("leases seen in an earlier change", "VaultSession.write", operator("nil", "sent", 2), "RemoteTests",
       "a refused lease counts as taken, because the change before it was made"),
     M("leases of others not seen", "VaultSnapshot.refreshed", always(1), "RemoteTests", "a lease of another machine stops every writer"),
-    M("leases in any order", "LeasePage.init(parsing:)", passes(2), FORMAT, "a page has two leases of one secret"),
-    M("leases without a limit", "LeasePage.init(parsing:)", passes(1), FORMAT, "a page has more leases than other readers accept"),
-    M("leases with reserved bytes", "LeasePage.init(parsing:)", instead("zeros", "_ = try reader.rest()"), FORMAT,
+    M("leases in any order", "LeasePage.init(parsing:)", passes(2), "VectorTests/every", "a page has two leases of one secret"),
+    M("leases without a limit", "LeasePage.init(parsing:)", passes(1), "VectorTests/every", "a page has more leases than other readers accept"),
+    M("leases with reserved bytes", "LeasePage.init(parsing:)", instead("zeros", "_ = try reader.rest()"), "VectorTests/every",
       "what a later format adds is ignored"),
-    M("leases not verified", "VaultReport.init", instead("leases", "0"), FORMAT, "verify accepts a page that is damaged"),
+    M("leases not verified", "VaultReport.init", instead("leases", "0"), "VectorTests/every", "verify accepts a page that is damaged"),
 ]
 
 MUTATIONS = DURABILITY + SHARED_USE + LEASES + AUTHENTICATION + REMEMBERED + CREDENTIALS + MEMORY + EXPOSURE + OUTCOMES

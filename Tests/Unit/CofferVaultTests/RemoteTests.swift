@@ -384,13 +384,16 @@ import Testing
       { try second.set("other", [1]) }, { try second.compact() }, { try second.rekey() },
       { _ = try second.erase(identifier("other")) },
       {
-        // A later copy takes the vault's place.
+        // A later copy takes the vault's place, which has a lease by then that the copy does not have.
         let copy = directory.file("copy")
         try saved()[0].bytes.write(to: URL(filePath: copy))
         chmod(copy, 0o600)
         let file = VaultBackend(path: copy, credentials: [.key], options: .cheap)
         try file.set("copy", [1])
+        let later = try #require(try second.tryLease(identifier("later")))
         #expect(try second.merge(with: VaultCopy(at: copy)).outcome == .replaced)
+        #expect(try open().tryLease(identifier("later")) == nil)
+        later.release()
       },
       {
         // Both have changes.
@@ -448,7 +451,7 @@ import Testing
     withExtendedLifetime(lease) {}
   }
 
-  @Test(arguments: ["lost", "dropped", "twice", "unknown", "unknown-made", "late", "nonsense", "again"])
+  @Test(arguments: ["lost", "dropped", "refused", "twice", "unknown", "unknown-made", "late", "nonsense", "again"])
   func aLeaseIsTakenAndGivenBackWhateverHappensToItsRequest(_ fault: String) throws {
     try create()
     let (name, vault) = (try identifier("token"), open())
