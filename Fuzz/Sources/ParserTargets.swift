@@ -98,7 +98,7 @@ enum ParserTargets {
     }
   }
 
-  private static let baseStart = 12_288
+  private static let baseStart = 16_384
 
   private static func u32(_ bytes: [UInt8], _ offset: Int) -> Int {
     bytes.withUnsafeBytes {
