@@ -143,7 +143,9 @@ package struct Record: Sendable {
     if let former, former.id == id { fields += former.unknownFields.filter(\.isTakenOver) }
     if let former, former.id != id {
       let since = former.since ?? former.time
-      if since != Timestamp.milliseconds(metadata.modified) { fields.append(TaggedField(FieldType.since, encode(since))) }
+      if since != Timestamp.milliseconds(metadata.modified) {
+        fields.append(TaggedField(FieldType.since, encode(since)))
+      }
       fields += former.unknownFields.filter { !$0.isLeftOut }
     }
     fields.sort { $0.type < $1.type }

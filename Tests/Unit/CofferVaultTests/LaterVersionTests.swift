@@ -53,7 +53,9 @@ import Testing
         .init("a", [1], fields: fields([0x1001, 0x2002, 0x4003])), .init("other", [2], fields: fields([0x2002], 7)),
       ]
     ).disk()
-    let stored = try open(disk).read { vault throws(SecretError) in try vault.records(testIdentifier("a"))[0].record.time }
+    let stored = try open(disk).read { vault throws(SecretError) in
+      try vault.records(testIdentifier("a"))[0].record.time
+    }
     #expect(try open(disk).move(identifier("a"), to: identifier(name), replacing: true) == .moved)
     // A name that has versions gets the value with the present time, and a field says since when it is known.
     let since = name == "new" ? [] : [TaggedField(4, encode(stored))]
