@@ -27,6 +27,7 @@ import vector_cases_hybrid
 import vector_cases_index
 import vector_cases_key_slots
 import vector_cases_leases
+import vector_cases_merged
 import vector_cases_merges
 import vector_cases_recipients
 import vector_cases_records
@@ -36,6 +37,7 @@ import vector_identities
 import vector_key_text
 import vector_known_vaults
 import vector_merged
+import vector_merges
 import vector_pins
 from vector_outcome import identity_outcome, key_outcome, outcome_of
 from vector_suite import Suite, edited
@@ -79,8 +81,10 @@ def generated():
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     files["identities.json"] = vector_identities.text().encode()
     files["pins.json"] = vector_pins.text(suite).encode()
+    merges = vector_cases_merged.made()
+    files[vector_merges.BASE], files[vector_merges.NAME] = merges.made[merges.base], merges.text().encode()
     files["example.txt"] = vector_example.text(suite).encode()
-    return files, suite
+    return files, suite, merges
 
 
 def files_of_format_1():
@@ -109,11 +113,12 @@ def main(arguments):
     if arguments not in ([], ["--check"], ["--verbose"]):
         print("usage: generate.py [--check | --verbose]", file=sys.stderr)
         return 2
-    files, suite = generated()
+    files, suite, merges = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
     wrong += failures(files_of_format_1())
     wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
     wrong += vector_pins.failures(suite, files["pins.json"])
+    wrong += merges.wrong
     if arguments:
         wrong += check_numbers.failures(files)
         wrong += commit_check.failures()

@@ -45,7 +45,8 @@ import vault_reader as r
 import vault_records as p
 from crash_histories import Disk, File, KEY
 from merge_judge import Copy, Event, Judge, Wrong, bits
-from vector_bases import CI_KEY, DAY, NOW, key_slot, put, remove
+from vector_bases import DAY, NOW, key_slot, put, remove
+from vector_merges import case_of
 
 OURS, THEIRS = "/v/ours", "/v/theirs"
 MODES = ("still", "skewed", "twins", "limit-0", "limits", "drops", "purges", "slots", "git", "attack", "floor")
@@ -61,31 +62,6 @@ def merge(disk, ours, theirs, random, now, ancestor, undo):
     disk.names[OURS], disk.names[THEIRS] = File(ours), File(theirs)
     _, report = m.merge(OURS, THEIRS, KEY, random, now, ancestor, undo)
     return disk.names[OURS].data, report
-
-
-def case_of(ours, theirs, ancestor, undoes, time, result, report):
-    """A merge and its result, as another implementation must make it."""
-    vault, sides = r.read_vault(result, KEY), {"ours": ours, "theirs": theirs, "ancestor": ancestor}
-    numbers = lambda record: [record.field(kind, 0) for kind in (p.CONFLICT, p.TWIN)]
-    marks = lambda record: [record.field(kind) is not None for kind in (p.KEEPS_NOTHING, p.KEPT_NOTHING)]
-    birth = lambda one: [one[0], one[1].hex()] if one else [0, ""]
-    entries = [
-        [one.record.account, one.record.kind, one.record.sequence, one.record.time, one.value.hex(), *numbers(one.record),
-         *marks(one.record), *birth(one.record.field(p.ORIGIN))]
-        for key in sorted(vault.entries) for one in vault.entries[key]
-    ]  # fmt: skip
-    limit = vault.root.history
-    expected = {
-        "entries": entries, "sequence": vault.state.sequence, "floor": vault.root.floor,
-        "formerSlots": [[one.slot_id.hex(), one.sequence, one.label] for one in vault.root.former],
-        "slots": [slot.raw.hex() for slot in vault.header.slots],
-        "limit": [limit.versions, limit.days, limit.sequence, *birth(limit.origin)],
-        "recent": [[number, tag.hex()] for number, tag in vault.recent],
-        "taken": [[number, tag.hex()] for number, tag in vault.root.taken],
-        "leftOut": len(report.left_out), "refused": len(report.refused), "erased": len(report.gone),
-    }  # fmt: skip
-    sides = {name: file.hex() for name, file in sides.items()}
-    return sides | {"key": CI_KEY.hex(), "undoes": undoes, "time": time, "expected": expected}
 
 
 def set_capacity(kept, merged):

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferVault
 
-/// Random merges of the second implementation, made again.
+/// Merges of the second implementation, made again.
 @Suite struct MergeInteroperabilityTests {
   /// The second implementation makes random merges, and this one makes each of them again.
   @Test(.needs("python3", "/usr/lib/python3/dist-packages/nacl"))
@@ -22,102 +22,181 @@ import Testing
     ]
     let result = try ChildProcess.run(command, environment: environment)
     #expect(result.status == 0, "\(result.errorText)")
-    var outcomes: [MergeReport.Outcome: Int] = [:]
+    var outcomes: [String: Int] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: cases).sorted() {
-      let data = try Data(contentsOf: URL(filePath: "\(cases)/\(name)"))
-      let one = try JSONDecoder().decode(MergeCase.self, from: data)
-      outcomes[try one.check(in: directory, name), default: 0] += 1
+      let vectors = try MergeVectors(from: URL(filePath: "\(cases)/\(name)"))
+      for one in vectors.cases { outcomes[try vectors.check(one, in: directory, name), default: 0] += 1 }
     }
     #expect(outcomes.count == 3, "\(outcomes)")
   }
+
+  @Test func everyMergeHasItsResult() throws {
+    let vectors = try MergeVectors(from: Vector.directory.appending(path: "merges.json"))
+    #expect(vectors.cases.count >= 100)
+    let directory = try TemporaryDirectory()
+    var outcomes: Set<String> = []
+    for one in vectors.cases { outcomes.insert(try vectors.check(one, in: directory, "\(one.name) (\(one.comment))")) }
+    #expect(outcomes.count == 7, "\(outcomes)")
+  }
 }
 
-/// A merge of the second implementation.
-private struct MergeCase: Decodable {
-  struct Expected: Decodable, Equatable {
-    let entries, formerSlots, recent, taken: [[Scalar]]
-    let sequence, floor, leftOut, refused, erased: Int
-    let limit: [Scalar]
-    let slots: [String]
+/// The content of `Tests/Vectors/merges.json`.
+private struct MergeVectors: Decodable {
+  struct File: Decodable {
+    let vault: String?
+    let edits: [Vector.Edit]
   }
-  enum Scalar: Decodable, Equatable {
-    case number(Int)
-    case text(String)
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let flag = try? container.decode(Bool.self) {
-        self = .number(flag ? 1 : 0)
-      } else if let number = try? container.decode(Int.self) {
-        self = .number(number)
-      } else {
-        self = .text(try container.decode(String.self))
-      }
-    }
+  struct Case: Decodable {
+    let name, comment, ours, theirs: String
+    let ancestor: String?
+    let undoes: Bool?
+    let time: Int64
+    let expect: MergeExpectation
   }
-  let ours, theirs, ancestor, key: String
-  let undoes: Bool
-  let time: Double
-  let expected: Expected
+  let credential: Vector.Credential
+  let files: [String: File]
+  let cases: [Case]
 
-  func check(in directory: TemporaryDirectory, _ name: String) throws -> MergeReport.Outcome {
-    func write(_ hex: String, _ name: String) throws -> String {
-      let path = directory.file(name)
-      try Data(bytes(ofHex: hex)).write(to: URL(filePath: path))
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-      return path
-    }
-    let time = time
+  init(from url: URL) throws {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    self = try decoder.decode(Self.self, from: Data(contentsOf: url))
+  }
+
+  private func bytes(_ name: String) throws -> [UInt8] {
+    let file = try #require(files[name])
+    var bytes = try file.vault.map { try [UInt8](Data(contentsOf: Vector.directory.appending(path: $0))) } ?? []
+    for edit in file.edits.reversed() { try edit.apply(to: &bytes) }
+    return bytes
+  }
+
+  /// Merges the files of the case, and compares the result. Returns the outcome.
+  func check(_ one: Case, in directory: TemporaryDirectory, _ comment: String) throws -> String {
+    let (ours, theirs) = (try bytes(one.ours), try bytes(one.theirs))
+    let path = directory.file("ours")
+    try Data(ours).write(to: URL(filePath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
     let backend = VaultBackend(
-      path: try write(ours, "ours"), credentials: [FixedCredential(kind: .key(bytes(ofHex: key)))],
-      options: VaultOptions(), environment: VaultEnvironment(now: { Date(timeIntervalSince1970: time / 1000) }))
-    let report = try backend.merge(
-      with: VaultCopy(bytes(ofHex: theirs), named: "theirs"),
-      ancestor: ancestor.isEmpty ? nil : VaultCopy(at: write(ancestor, "ancestor")),
-      undoing: undoes)
-    let file = try Data(contentsOf: URL(filePath: backend.path))
-    switch report.outcome {
-    case .unchanged: #expect(Array(file) == bytes(ofHex: ours))
-    case .replaced: #expect(Array(file) == Array(bytes(ofHex: theirs).prefix(file.count)))
-    case .merged:
-      let found = try backend.read { vault throws(SecretError) in try self.found(vault, report) }
-      #expect(found == expected, "\(name)")
+      path: path, credentials: [VaultCredentialSource(credential)], options: VaultOptions(),
+      environment: VaultEnvironment(now: { Timestamp.date(one.time) }))
+    let ancestor = try one.ancestor.map { VaultCopy(try bytes($0), named: "ancestor") }
+    var outcome = ""
+    do throws(SecretError) {
+      let report = try backend.merge(
+        with: VaultCopy(theirs, named: "theirs"), ancestor: ancestor, undoing: one.undoes ?? false)
+      outcome = Self.outcomes[report.outcome] ?? ""
+      if report.outcome == .merged {
+        let found = try backend.read { vault throws(SecretError) in
+          try MergeExpectation(vault, report, undoes: one.undoes ?? false)
+        }
+        #expect(found == one.expect, "\(comment)")
+        _ = try backend.verify()
+      }
+    } catch {
+      outcome = Self.refusals[error.code] ?? "\(error)"
     }
-    return report.outcome
+    #expect(outcome == one.expect.outcome, "\(comment)")
+    let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
+    if outcome == "theirs" {
+      #expect(file == Array(theirs.prefix(file.count)), "\(comment)")
+    } else {
+      #expect((file == ours) == (outcome != "merged"), "\(comment)")
+    }
+    return outcome
   }
 
-  private func found(_ vault: VaultSnapshot, _ report: MergeReport) throws(SecretError) -> Expected {
-    var entries: [[Scalar]] = []
-    try vault.forEachSecret { records throws(SecretError) in
-      for entry in records {
-        let (record, name) = (entry.record, try entry.record.identifier())
-        let value = entry.isRemoval ? [] : try vault.value(of: entry, for: name).array()
-        entries.append([
-          .text(name.account), .number(entry.isRemoval ? 2 : 1), .number(record.sequence),
-          .number(Int(record.time)), .text(value.hex), .number(record.conflict ?? 0), .number(record.twin ?? 0),
-          .number(record.keepsNothing ? 1 : 0), .number(record.keepsNoHistory && !record.keepsNothing ? 1 : 0),
-          .number(record.origin?.sequence ?? 0), .text(record.origin?.tailTag.hex ?? ""),
-        ])
-      }
+  private static let outcomes: [MergeReport.Outcome: String] = [
+    .unchanged: "unchanged", .replaced: "theirs", .merged: "merged",
+  ]
+  private static let refusals: [SecretError.Code: String] = [
+    .unexpectedVault: "another-vault", .unexpectedKey: "another-key", .rolledBack: "rolled-back", .denied: "read-only",
+  ]
+}
+
+/// What a merge must be. What is empty is missing.
+private struct MergeExpectation: Decodable, Equatable {
+  /// A number and bytes in hexadecimal: a change, or a field.
+  struct Pair: Decodable, Equatable {
+    let number: Int
+    let bytes: String
+
+    init(_ change: Checkpoint) { (number, bytes) = (change.sequence, change.tailTag.hex) }
+    init(_ field: TaggedField) { (number, bytes) = (Int(field.type), field.content.hex) }
+    init(from decoder: any Decoder) throws {
+      var container = try decoder.unkeyedContainer()
+      (number, bytes) = (try container.decode(Int.self), try container.decode(String.self))
     }
-    func pairs(_ list: [Checkpoint]) -> [[Scalar]] { list.map { [.number($0.sequence), .text($0.tailTag.hex)] } }
-    let (settings, history) = (vault.base.settings, vault.base.settings.history)
-    return Expected(
-      entries: entries,
-      formerSlots: settings.formerSlots.map { [.text($0.id.hex), .number($0.sequence), .text($0.label)] },
-      recent: pairs(try vault.recentChanges()), taken: pairs(settings.taken),
-      sequence: vault.state.sequence, floor: vault.base.recent.floor, leftOut: report.leftOut.count,
-      refused: undoes ? 0 : report.takenBack.count, erased: report.erased.count,
-      limit: [
-        .number(history.limit.versions), .number(history.limit.days), .number(history.sequence),
-        .number(history.origin?.sequence ?? 0), .text(history.origin?.tailTag.hex ?? ""),
-      ], slots: vault.file.header.slots.map { Array($0.bytes).hex })
+  }
+  struct History: Decodable, Equatable {
+    let versions, days, sequence: Int
+    let origin: Pair?
+  }
+  struct Entry: Decodable, Equatable {
+    let account: String
+    let sequence: Int
+    let time: Int64
+    let created: Int64?
+    let value: String?
+    let conflict, twin: Int?
+    let keepsNothing, keptNothing: Bool?
+    let origin: Pair?
+    let fields: [Pair]?
+  }
+  let outcome: String
+  let sequence, floor: Int?
+  let recent, taken, rootFields: [Pair]?
+  let history: History?
+  let records: [Entry]?
+  let slots: [String]?
+  let formerSlots: [Vector.FormerSlot]?
+  let compatible: UInt32?
+  let erased, leftOut, takenBack: [String]?
+
+  init(_ vault: VaultSnapshot, _ report: MergeReport, undoes: Bool) throws(SecretError) {
+    outcome = "merged"
+    let (header, settings, history) = (vault.file.header, vault.base.settings, vault.base.settings.history)
+    (sequence, floor) = (vault.state.sequence, vault.base.recent.floor)
+    recent = try vault.recentChanges().map(Pair.init)
+    taken = settings.taken.map(Pair.init).unlessEmpty
+    rootFields = try vault.base.encodedFields().filter { $0.type > 4 }.map(Pair.init).unlessEmpty
+    self.history = History(
+      versions: history.limit.versions, days: history.limit.days, sequence: history.sequence,
+      origin: history.origin.map(Pair.init))
+    var records: [Entry] = []
+    try vault.forEachSecret { entries throws(SecretError) in
+      for entry in entries { records.append(try Self.entry(entry, of: vault)) }
+    }
+    self.records = records
+    slots = header.slots.map { Array($0.bytes).hex }
+    formerSlots = settings.formerSlots.map(Vector.FormerSlot.init).unlessEmpty
+    compatible = header.compatible == 0 ? nil : header.compatible
+    erased = report.erased.map(\.account).sorted().unlessEmpty
+    leftOut = report.leftOut.map(\.account).sorted().unlessEmpty
+    takenBack = undoes ? nil : report.takenBack.map(\.identifier.account).sorted().unlessEmpty
+  }
+
+  private static func entry(_ entry: BlockEntry, of vault: VaultSnapshot) throws(SecretError) -> Entry {
+    let (record, name, encoded) = (entry.record, try entry.record.identifier(), try entry.record.encoded())
+    let isPut = !entry.isRemoval
+    return Entry(
+      account: name.account, sequence: record.sequence, time: record.time, created: isPut ? encoded.created : nil,
+      value: isPut ? try vault.value(of: entry, for: name).array().hex : nil,
+      conflict: record.conflict, twin: record.twin, keepsNothing: record.keepsNothing ? true : nil,
+      keptNothing: record.keepsNoHistory && !record.keepsNothing ? true : nil, origin: record.origin.map(Pair.init),
+      fields: encoded.fields.filter { !(5...9).contains($0.type) }.map(Pair.init).unlessEmpty)
   }
 }
 
-private func bytes(ofHex text: String) -> [UInt8] {
-  let digits = Array(text.utf8).map { UInt8($0 > 0x39 ? $0 - 0x61 + 10 : $0 - 0x30) }
-  return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+extension Vector.FormerSlot {
+  fileprivate init(_ slot: FormerKeySlot) {
+    self.init(
+      slotId: slot.id.hex, type: slot.type, isTrace: slot.isTrace ? 1 : 0, recipient: slot.recipient.hex,
+      created: slot.created, removed: slot.sequence, removedTime: slot.removed, label: slot.label)
+  }
+}
+
+extension Array {
+  fileprivate var unlessEmpty: Self? { isEmpty ? nil : self }
 }
 
 extension [UInt8] {

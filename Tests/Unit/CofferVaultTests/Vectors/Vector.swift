@@ -75,7 +75,7 @@ struct Vector: Decodable {
     let counter: Int
     let held: [Lease]
   }
-  struct FormerSlot: Decodable {
+  struct FormerSlot: Decodable, Equatable {
     let slotId: String
     let type: UInt8
     let isTrace: Int
