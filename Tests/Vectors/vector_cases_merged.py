@@ -92,6 +92,7 @@ def changes(files):
     files.commit("a is 2, at the time of 1", "common", stored("a", "2", 10))
     files.commit("a is 1, later", "common", stored("a", "1", 20))
     files.commit("a is 3, as the second change", "common", stored("b", "1", 10), stored("a", "3", 10))
+    files.commit("a is 4, as the second change", "common", stored("b", "1", 10), stored("a", "4", 10))
     files.commit("a is removed", "common", removed("a", 15))
     files.commit("a is removed later", "common", removed("a", 25))
     files.commit("b is 1", "common", stored("b", "1", 11))
@@ -118,6 +119,9 @@ def changes(files):
     case(
         "higher first sequence", "of two values of one time the one with the higher first sequence is present",
         "a is 3, as the second change", "a is 1", {"a": "0 1! 3", "b": "0 1"},
+    )  # fmt: skip
+    case(
+        "higher first sequence, back", "the other direction", "a is 1", "a is 4, as the second change", {"a": "0 1! 4"},
     )  # fmt: skip
     case("equal values", "both sides stored one value", "a is 1", "a is 1, later", {"a": "0 1= 1"})
     case("put and remove", "a put comes before a later remove", "a is 1", "a is removed", {"a": "0 - 1"})
@@ -191,6 +195,8 @@ def several(files):
     files.merge("merge of 2 and 1", "a is 2, later", "a is 1")
     files.merge("merge of 1 and a new secret", "a is 1", "c is 1")
     files.commit("resolved", "merge of 1 and 2", stored("a", "4", 60))
+    files.rewrite("merge of 1 and 2, erased", "merge of 1 and 2", changes=[removed("a", 63, keeps_nothing=True)], purge=[one("a")])
+    files.commit("merge of 1 and 2, b is 1", "merge of 1 and 2", stored("b", "1", 64))
     files.commit("b is 2 after a is 1", "a is 1", stored("b", "2", 61))
     files.commit("b is 2 after the other merge", "merge of 2 and 1", stored("b", "2", 61))
     files.commit("a is 5 after the other merge", "merge of 2 and 1", stored("a", "5", 62))
@@ -203,6 +209,10 @@ def several(files):
     case(
         "three copies", "a merge with a third copy: one value is in conflict, and one is a twin", "merge of 1 and 2",
         "a keeps nothing, later", {"a": "1! 2= 2+"},
+    )  # fmt: skip
+    case(
+        "erased merge", "the other merge of the same files has only what the eraser knew by its births",
+        "merge of 1 and 2, erased", "b is 2 after the other merge", {"a": "", "b": "0 2"},
     )  # fmt: skip
     case(
         "resolved conflict", "a value that was stored on both has replaced them", "resolved", "b is 2 after a is 1",
@@ -316,14 +326,16 @@ def floors(files):
     high = [item("a", "0", 0, 5), item("b", "1", 9, 18, fields=origin(13, tag(13)))]
     files.describe("floor 10", described("floor 10", high, 20, [10, 12, 15], seed="coffer vectors 1: merges: floor 10"))
     lower = [item("a", "0", 0, 5), item("a", "1", 8, 17), item("b", "0", 0, 6)]
+    lower.append(item("c", "dropped", 0, 11, fields=origin(3, tag(3))))
     files.describe("floor 9", described("floor 9", lower, 20, [9, 10, 12, 17]))
     again = [item("c", "erased", 0, 16, fields=origin(3, tag(3))), item("b", "0", 0, 6)]
     files.describe("moved above", described("moved above", again, 20, [10, 12, 16]))
     moved = [item("a", "0", 0, 19, fields=origin(5, tag(5))), item("b", "0", 0, 6)]
     files.describe("moved", described("moved", moved, 20, [4, 5, 10, 12, 19]))
-    unknown = [item("a", "0", 0, 5), item("a", "9", 0, 16), item("b", "0", 0, 6)]
-    files.describe("floor 18", described("floor 18", unknown, 20, [18]))
-    files.describe("floor 18 too", described("floor 18 too", unknown[:2] + [item("b", "7", 3, 19)], 21, [18, 20]))
+    before = [item("c", "0", 0, 7), removed("c", 0, sequence=8)]
+    unknown = [item("a", "0", 0, 5), item("a", "9", 0, 16), item("b", "0", 0, 6), *before]
+    files.describe("floor 18", described("floor 18", [*unknown, item("c", "1", 0, 9)], 20, [18]))
+    files.describe("floor 18 too", described("floor 18 too", [*unknown[:2], item("b", "7", 3, 19), *before, item("c", "2", 0, 10)], 21, [18, 20]))
     case = files.case
     case(
         "floor", "the tag of a birth is known to one side only: first sequences and times are equal", "floor 4",
@@ -331,7 +343,7 @@ def floors(files):
     )  # fmt: skip
     case(
         "below the floor of both", "neither side knows the tag, and one has stored a value since", "floor 9", "floor 10",
-        {"a": "0 1", "b": "1"}, floor=10,
+        {"a": "0 1", "b": "1", "c": ""}, floor=10,
     )  # fmt: skip
     case(
         "moved by a merge", "the first sequence of a record that a merge moved is in its origin", "floor 10", "moved",
@@ -343,7 +355,7 @@ def floors(files):
     )  # fmt: skip
     case(
         "below every list", "both know every record: none is above the sequence at which they parted", "floor 18",
-        "floor 18 too", {"a": "0 9", "b": "7"}, floor=18,
+        "floor 18 too", {"a": "0 9", "b": "7", "c": "0 -"}, floor=18,
     )  # fmt: skip
 
 
@@ -401,6 +413,30 @@ def commits(files):
         "pick from the past", "ours shows the state of theirs, and has undone nothing", "a is 1, then 3", "a is 1",
         {"a": "0 1 3"}, ancestor="common",
     )  # fmt: skip
+    pick(
+        "pick after an erasure", "the commit did nothing to a secret that its branch has erased", "c is 1", "a is erased, b is 1",
+        {"a": "0", "b": "0 1", "c": "1"}, ancestor="a is erased",
+    )  # fmt: skip
+    pick(
+        "pick of what does not come from the ancestor", "theirs does not show the state of the ancestor", "a is 1, then 3",
+        "c is 1", {"a": "0 1 3", "c": "1"},
+    )  # fmt: skip
+    undo(
+        "undo of a resolution", "the newest of the two values that theirs had, without its origin", "resolved", "merge of 1 and 2",
+        {"a": "0 1 2 4 2"}, ancestor="resolved",
+    )  # fmt: skip
+    undo(
+        "undo of a merge", "not all heads come from the commit: nothing is done", "merge of 1 and 2, b is 1", "a is 1",
+        {"a": "0 1! 2", "b": "0 1"}, ancestor="merge of 1 and 2",
+    )  # fmt: skip
+    undo(
+        "undo towards a later file", "theirs shows the state of the ancestor, and the merge is no successor of theirs all the same",
+        "a is 1, b is 3", "a is 1, then 3", {"a": "0 1 3", "b": "0 3"}, ancestor="a is 1",
+    )  # fmt: skip
+    undo(
+        "undo beside a limit", "theirs has a limit that ours does not know: that of ours stays", "c is 1, b is 1", "limit 7",
+        {"c": "1 -"}, ancestor="c is 1", limit=(10, 0),
+    )  # fmt: skip
     undo("undo of a put", "the value before it", "a is 1, c is 3", "common", {"a": "0 1 0", "c": "3"}, ancestor="a is 1")
     undo("undo of a first put", "there was no value before it: a remove", "c is 1, b is 1", "common", {"b": "0 1", "c": "1 -"}, ancestor="c is 1")
     undo("undo of a second put", "of a value with a version", "c is 1, c is 2", "c is 1", {"c": "1 2 1"}, ancestor="c is 1, c is 2")
@@ -452,6 +488,8 @@ def taken(files):
     """Changes that were taken without the others of their branch."""
     files.merge("b is 3 was taken", "c is 1", "a is 1, b is 3", "a is 1")
     files.commit("b is 3 was taken and removed", "b is 3 was taken", removed("b", 120))
+    erase = {"changes": [removed("b", 122, keeps_nothing=True)], "purge": [one("b")]}
+    files.rewrite("b is 3 was taken and erased", "b is 3 was taken", **erase)
     files.commit("b is 3 was taken, then 4", "b is 3 was taken", stored("b", "4", 121))
     files.commit("a is 1, b is 3, then 8", "a is 1, b is 3", stored("b", "8", 50))
     for count, numbers in ((200, range(1, 401, 2)), (100, range(2, 202, 2))):
@@ -462,6 +500,14 @@ def taken(files):
     case(
         "taken and removed", "what was taken and removed does not come back with its branch", "b is 3 was taken and removed",
         "a is 1, b is 3", {"a": "0 1", "b": "0 3 -", "c": "1"},
+    )  # fmt: skip
+    case(
+        "taken and erased", "only the list of taken changes says that ours knew it", "b is 3 was taken and erased",
+        "a is 1, b is 3", {"a": "0 1", "b": "", "c": "1"},
+    )  # fmt: skip
+    case(
+        "taken twice", "another commit of the branch is taken: both changes are listed", "b is 3 was taken",
+        "a is 1, a is 6", {"a": "0 6", "b": "0 3", "c": "1"}, ancestor="a is 1", left_out=["a"],
     )  # fmt: skip
     case(
         "taken and replaced", "a value that replaced what was taken is present alone", "b is 3 was taken, then 4",

@@ -101,13 +101,13 @@ class Files:
 
     def __init__(self, folder, base):
         self.path, self.base = [os.path.join(folder, name) for name in ("ours", "theirs")], base
-        self.made, self.cases, self.wrong = {}, [], []
+        self.made, self.origins, self.cases, self.wrong = {}, {}, [], []
 
     def add(self, name, file):
         self.made[name] = file
 
     def describe(self, name, description):
-        self.made[name] = d.NewFile(description).file
+        self.add(name, d.NewFile(description).file)
 
     def changed(self, name, change, *files):
         """Adds the file that `change` makes of the first of these."""
@@ -119,6 +119,7 @@ class Files:
             self.made[name] = stream.read()
 
     def commit(self, name, of, *changes):
+        self.origins[name] = of
         self.changed(name, lambda random: c.commit(self.path[0], KEY, changes, random, copy=False), of)
 
     def rewrite(self, name, of, **description):
@@ -155,21 +156,21 @@ class Files:
         self.cases.append(case)
 
     def text(self):
-        """The cases, with the files that they need."""
-        used = {case.get(side) for case in self.cases for side in ("ours", "theirs", "ancestor")}
-        files = {name: self.difference(file) for name, file in self.made.items() if name in used}
-        parts = document({}, [])
+        """The content of merges.json."""
         lines = lambda found: ",\n".join(found)
-        files = lines(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in files.items())
+        files = lines(f"{json.dumps(name)}: {json.dumps(self.edits(name, file))}" for name, file in self.made.items())
         cases = lines(json.dumps(one) for one in self.cases)
-        credential = json.dumps(parts["credential"])
+        credential = json.dumps(document({}, [])["credential"])
         return f'{{"credential": {credential},\n"files": {{\n{files}\n}},\n"cases": [\n{cases}\n]}}\n'
 
-    def difference(self, file):
-        """The file as edits of the base."""
-        base = self.made[self.base]
-        edits = difference(base, file, len(f.parse_header(base).raw) + f.PAGES) if len(file) > f.PAGES else whole(file)["edits"]
-        return {"vault": BASE, "edits": edits} if len(file) > f.PAGES else {"edits": edits}
+    def edits(self, name, file):
+        """The file as edits of the one that it was committed to, or of the base."""
+        if len(file) < f.PAGES:
+            return whole(file)
+        of = self.origins.get(name, self.base)
+        base = self.made[of]
+        edits = difference(base, file, len(f.parse_header(base).raw) + f.PAGES)
+        return {"vault": BASE if of == self.base else of, "edits": edits}
 
 
 MARKS = (("conflict", "!"), ("twin", "="), ("keeps_nothing", "*"), ("kept_nothing", "+"))
