@@ -107,7 +107,7 @@ struct SealedVault {
       settings.lineage = Self.keys.seal(Array(body), .lineage(vault: Self.vaultID))
     }
     var baseIndex = BaseIndex(sequence: base.sequence, settings: settings, recent: recent)
-    (baseIndex.itemCount, baseIndex.entries) = (base.itemCount, base.blocks)
+    baseIndex.entries = base.blocks
     var index = baseIndex.bytes
     for (part, body) in parts where part == .rootField { Self.addField(&index, body) }
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
@@ -275,7 +275,6 @@ struct SealedVault {
     var identifiers: Set<SecretIdentifier> = []
     var hasConflict = false
     var sequence = 1
-    var itemCount = 0
     private(set) var blocks: [BaseIndex.Entry] = []
     private let start: Int
     private var stored: [Stored] = []
@@ -324,7 +323,6 @@ struct SealedVault {
       var plaintext = directory + items
       for body in edits { SealedVault.edit(&plaintext, body) }
       blocks.append(append(.block, plaintext, first: stored[0].position, itemCount: stored.count))
-      itemCount += stored.count
       (stored, edits, isRaw) = ([], [], false)
     }
 

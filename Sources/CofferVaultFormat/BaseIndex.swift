@@ -41,7 +41,7 @@ package struct BaseIndex: Sendable {
     /// The sealed keys by which former master keys are recognised, or `nil` if the vault has had only one.
     package var lineage: [UInt8]?
     /// The key slots that were removed, the latest last.
-    package fileprivate(set) var formerSlots: [FormerKeySlot] = []
+    package var formerSlots: [FormerKeySlot] = []
     /// The changes that merges took without the others of their branch: the first sequence of each, and the tag of the
     /// lowest state that had it.
     package var taken: [Checkpoint] = []
@@ -62,8 +62,6 @@ package struct BaseIndex: Sendable {
 
   /// The sequence of the rewrite that wrote the base.
   package var sequence: Int
-  /// The number of items in all blocks.
-  package var itemCount = 0
   package var settings: Settings
   package var recent: Recent
   package var entries: [Entry] = []
@@ -77,7 +75,6 @@ package struct BaseIndex: Sendable {
   package init(parsing bytes: [UInt8], start: Int, rootOffset: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "the root")
     sequence = try reader.sequence()
-    itemCount = try reader.number()
     let lookupKey = try reader.array(32)
     recent = Recent(floor: try reader.sequence())
     recent.tag = try reader.bytes16()
@@ -103,8 +100,7 @@ package struct BaseIndex: Sendable {
       entries.append(entry)
     }
     try reader.expectEnd()
-    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end
-    else { throw reader.failure("does not add up") }
+    guard (entries.last?.end ?? start) == end else { throw reader.failure("does not add up") }
   }
 
   private static func settings(
@@ -151,9 +147,7 @@ package struct BaseIndex: Sendable {
   }
 
   package var bytes: [UInt8] {
-    var fields = [
-      TaggedField(FieldType.history, settings.history.bytes)
-    ]
+    var fields = [TaggedField(FieldType.history, settings.history.bytes)]
     if let lineage = settings.lineage { fields.append(TaggedField(FieldType.lineage, lineage)) }
     if !settings.formerSlots.isEmpty {
       fields.append(TaggedField(FieldType.formerSlots, settings.formerSlots.flatMap(\.bytes)))
@@ -164,8 +158,8 @@ package struct BaseIndex: Sendable {
     }
     fields += settings.others.filter { !$0.isLeftOut }
     let prefix = encode(
-      sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
-      UInt32(entries.count), sized(fields))
+      sequence, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length), UInt32(entries.count),
+      sized(fields))
     return entries.reduce(into: prefix) { bytes, entry in
       bytes += encode(
         entry.first.id, entry.first.sequence, entry.offset, UInt32(entry.length), UInt32(entry.itemCount),
@@ -201,44 +195,13 @@ extension [BaseIndex.Entry] {
   }
 }
 
-extension BaseIndex.Settings {
-  /// Lists the slots of `old` that are not in `new`, as removed by the rewrite `sequence` at `time`. Throws `.tooLarge`
-  /// if a trace would have to be forgotten.
-  package mutating func noteRemoved(
-    from old: [KeySlot], to new: [KeySlot], isRekey: Bool, sequence: Int, time: Int64
-  ) throws(SecretError) {
-    if isRekey { for index in formerSlots.indices { formerSlots[index].isTrace = false } }
-    for slot in old where slot.isKnown && !new.contains(where: { $0.isKnown && $0.id == slot.id }) {
-      formerSlots.append(FormerKeySlot(slot, isTrace: !isRekey, sequence: sequence, time: time))
-    }
-    while formerSlots.count > Layout.maximumFormerKeySlots {
-      guard let first = formerSlots.firstIndex(where: { !$0.isTrace }) else {
-        throw SecretError(
-          .tooLarge,
-          "\(Layout.maximumFormerKeySlots) key slots were removed while the master key stayed the same, and no more can be.",
-          advice: "Change the master key first. Nothing was changed.")
-      }
-      formerSlots.remove(at: first)
-    }
-  }
-
-  /// Adds the former key slots of another copy of the vault.
-  package mutating func join(_ other: Self) {
-    let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }
-    formerSlots = joined.values.sorted { one, two in
-      one.sequence == two.sequence
-        ? one.bytes.lexicographicallyPrecedes(two.bytes) : one.sequence < two.sequence
-    }
-  }
-}
-
 /// A key slot that was removed.
 package struct FormerKeySlot: Sendable {
   package let id: Bytes16
   package let type: UInt8
   /// Whether the master key has stayed the same since. A merge needs this: a copy under the same master key may have
   /// the slot still.
-  package fileprivate(set) var isTrace: Bool
+  package var isTrace: Bool
   /// The first 32 bytes of the recipient; zeros if the slot had none.
   package let recipient: [UInt8]
   /// When the slot was made and removed, in milliseconds since 1970.
@@ -249,7 +212,7 @@ package struct FormerKeySlot: Sendable {
 
   private static let recipientLength = 32
 
-  init(_ slot: KeySlot, isTrace: Bool, sequence: Int, time: Int64) {
+  package init(_ slot: KeySlot, isTrace: Bool, sequence: Int, time: Int64) {
     (id, type, self.isTrace) = (slot.id, slot.bytes.first ?? 0, isTrace)
     recipient =
       slot.parameters?.recipient.map { Array($0.prefix(Self.recipientLength)) } ?? zeros(Self.recipientLength)
@@ -266,8 +229,7 @@ package struct FormerKeySlot: Sendable {
     label = try reader.slotLabel()
   }
 
-  var bytes: [UInt8] {
-    encode(
-      id, type, UInt8(isTrace ? 1 : 0), recipient, created, sequence, removed, UInt8(label.utf8.count), label)
+  package var bytes: [UInt8] {
+    encode(id, type, UInt8(isTrace ? 1 : 0), recipient, created, sequence, removed, UInt8(label.utf8.count), label)
   }
 }

@@ -18,8 +18,7 @@ package struct Header: Sendable {
   /// `.unsupportedVersion` or `.tampered`.
   package static func length(ofHeaderBeginning bytes: [UInt8]) throws(SecretError) -> Int {
     guard bytes.starts(with: Layout.magic) else {
-      throw SecretError(
-        .notAVault, "The file is not a vault.", advice: "Check the path.")
+      throw SecretError(.notAVault, "The file is not a vault.", advice: "Check the path.")
     }
     var reader = ByteReader(bytes, from: Layout.magic.count, part: "the header")
     let version = try reader.u32()

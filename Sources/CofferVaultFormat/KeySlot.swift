@@ -27,9 +27,7 @@ package struct KeySlot: Sendable {
   package var wrappedKey: [UInt8] { Array(bytes.suffix(Self.wrappedKeyLength)) }
 
   /// Encodes the header of a slot, to which its key is then bound.
-  package static func header(
-    id: Bytes16, parameters: KeySlotParameters, created: Int64, label: String
-  ) -> [UInt8] {
+  package static func header(id: Bytes16, parameters: KeySlotParameters, created: Int64, label: String) -> [UInt8] {
     let fields = parameters.bytes
     let length = 29 + label.utf8.count + fields.count + commitmentLength + wrappedKeyLength
     return encode(

@@ -23,10 +23,8 @@ package struct KnownVaultRecord: Hashable, Sendable {
     policy: Policy, isDetached: Bool = false, vault: Bytes16, masterCommitment: [UInt8],
     checkpoint: Checkpoint
   ) {
-    (self.policy, self.isDetached) = (policy, isDetached)
-    self.vault = vault
-    self.masterCommitment = masterCommitment
-    self.checkpoint = checkpoint
+    (self.policy, self.isDetached, self.vault) = (policy, isDetached, vault)
+    (self.masterCommitment, self.checkpoint) = (masterCommitment, checkpoint)
   }
 
   /// The length of one of the two slots that a record's file begins with.

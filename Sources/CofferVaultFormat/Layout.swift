@@ -39,7 +39,7 @@ package enum Layout {
   /// The longest plaintext of a block and of the root: 1 MiB. So a base has at most about 18,700 blocks.
   package static let maximumPartLength = 1 << 20
   /// The root up to its fields.
-  package static let rootPrefixLength = 80
+  package static let rootPrefixLength = 72
   /// The entry of a block in the root.
   package static let rootEntryLength = 56
   /// The entry of an item in the directory of its block.

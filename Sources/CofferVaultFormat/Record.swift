@@ -228,9 +228,7 @@ package struct Record: Sendable {
     return fields.sorted { $0.type < $1.type }
   }
 
-  private func with(
-    _ fields: [TaggedField], sequence: Int? = nil, time: Int64? = nil
-  ) throws(SecretError) -> Record {
+  private func with(_ fields: [TaggedField], sequence: Int? = nil, time: Int64? = nil) throws(SecretError) -> Record {
     let times = encode(kind.rawValue, time ?? self.time)
     return try Record(
       id: id, sequence: sequence ?? self.sequence,

@@ -22,13 +22,7 @@ package enum BasePart: String, Sendable {
   case recent
   case root
 
-  var description: String {
-    switch self {
-    case .block: "a block"
-    case .recent: "the list of recent changes"
-    case .root: "the root"
-    }
-  }
+  fileprivate var description: String { self == .recent ? "the list of recent changes" : "the \(rawValue)" }
 }
 
 /// What a seal is bound to: a subkey, and the associated data that ties the seal to its place.

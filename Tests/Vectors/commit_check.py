@@ -215,7 +215,7 @@ def sizes(place):
 def with_root(longer):
     """A vault whose root is as long as a root can be, or longer by so many bytes."""
     items = [item("", "v") | {"account": f"{n:05}", "service": "s"} for n in range(17_600)]
-    field = (1 << 20) - 80 - 4 - 56 * len(items) - 6 + longer
+    field = (1 << 20) - 72 - 4 - 56 * len(items) - 6 + longer
     more = {"root_fields": [[0x1000, "00" * field]], "base": {"items": items, "items_per_block": 1}}
     return copy.deepcopy(BASES["created"][0]) | more
 

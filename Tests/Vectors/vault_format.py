@@ -342,7 +342,7 @@ def header_mac(master, authenticated):
 # Commit slots
 
 STATE = struct.Struct("<QQ16sQII16s3992s")
-SHORTEST_ROOT = 80 + 4  # without fields and entries
+SHORTEST_ROOT = 72 + 4  # without fields and entries
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def parse_metadata(data, lookup_key):
 
 # Base
 
-ROOT = struct.Struct("<QQ32sQ16sII")
+ROOT = struct.Struct("<Q32sQ16sII")
 ENTRY = struct.Struct("<16sQQII16s")
 DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
@@ -330,7 +330,6 @@ def parse_entries(cursor, count):
 @dataclass(frozen=True)
 class Root:
     sequence: int
-    items: int
     lookup_key: bytes
     floor: int
     recent_tag: bytes
@@ -344,13 +343,13 @@ class Root:
 
     def encode(self):
         recent = self.floor, self.recent_tag, self.recent_length
-        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries))
+        head = ROOT.pack(self.sequence, self.lookup_key, *recent, len(self.entries))
         return head + encode_fields(self.fields) + b"".join(entry.encode() for entry in self.entries)
 
     @classmethod
     def parse(cls, data, lineage_key, vault_id):
         cursor = f.Cursor(data, "the root")
-        sequence, items, lookup_key, floor = cursor.sequence(), cursor.u64(), cursor.take(32), cursor.sequence()
+        sequence, lookup_key, floor = cursor.sequence(), cursor.take(32), cursor.sequence()
         recent_tag, recent_length, count = cursor.take(16), cursor.u32(), cursor.u32()
         require(floor <= sequence, "the floor is above the root", "B12")
         pairs, rest = divmod(recent_length - f.SEAL_OVERHEAD, PAIR.size) if recent_length else (0, 0)
@@ -365,9 +364,8 @@ class Root:
         former = parse_former_slots(known[FORMER_SLOTS], sequence) if FORMER_SLOTS in known else ()
         taken = parse_taken(known[TAKEN]) if TAKEN in known else ()
         entries = parse_entries(cursor, count)
-        require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
         recent = floor, recent_tag, recent_length
-        return cls(sequence, items, lookup_key, *recent, fields, entries, history, lineage, former, taken)
+        return cls(sequence, lookup_key, *recent, fields, entries, history, lineage, former, taken)
 
 
 def parse_recent(data, root):

@@ -160,7 +160,7 @@ class FileWriter:
             tag, length = f.tag(sealed), len(sealed)
         floor = sequence if floor is None else floor
         fields, key = tuple(root_fields), self.sealer.lookup_key
-        self.root = p.Root(sequence, len(items), key, floor, tag, length, fields, tuple(entries))
+        self.root = p.Root(sequence, key, floor, tag, length, fields, tuple(entries))
         root = self.seal_part("root", b"root", self.root.encode())
         end, tag = len(self.file), f.tag(root)
         return f.State(sequence, end, tag, end, len(root), tag)

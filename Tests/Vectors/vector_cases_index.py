@@ -10,7 +10,6 @@ from vector_cases_root import (
     ENTRIES,
     ENTRY,
     FLOOR,
-    ITEMS,
     LENGTH,
     OFFSET,
     RECENT_LENGTH,
@@ -61,19 +60,15 @@ def arrangement(suite):
     faults = {
         "last-missing": (
             "the last block is not named",
-            each(number(BLOCKS, "I", 4), plus(ITEMS, "Q", -2), lambda value: value[:-ENTRY]),
+            each(number(BLOCKS, "I", 4), lambda value: value[:-ENTRY]),
         ),
         "first-missing": (
             "the first block is not named",
-            each(
-                number(BLOCKS, "I", 4),
-                plus(ITEMS, "Q", -2),
-                lambda value: value[:ENTRIES] + value[ENTRIES + ENTRY :],
-            ),
+            each(number(BLOCKS, "I", 4), lambda value: value[:ENTRIES] + value[ENTRIES + ENTRY :]),
         ),
         "none": (
             "no block is named",
-            each(number(BLOCKS, "I", 0), number(ITEMS, "Q", 0), lambda value: value[:ENTRIES]),
+            each(number(BLOCKS, "I", 0), lambda value: value[:ENTRIES]),
         ),
         "in-place-of-recent": (
             "a block in the place of the recent changes",

@@ -97,37 +97,6 @@ struct ConfigurationFile {
   }
 }
 
-extension ConfigurationFile {
-  /// The error for a file in the former format, lines `NAME = VALUE`, which is not read. It contains the lines to write
-  /// in the new format. `nil` if there are none.
-  static func oldForm(_ text: String, at old: String, new path: String) -> SecretError? {
-    var (lines, keyFiles): ([String], [String]) = ([], [])
-    for line in text.unicodeScalars.split(separator: "\n") {
-      let parts = line.split(separator: "=", maxSplits: 1).map(trimmed)
-      guard parts.count == 2 else { continue }
-      let value = quoted(parts[1])
-      if parts[0] == "backend" { lines.append("backend = \(value)") }
-      if parts[0].hasPrefix("key-file.") {
-        keyFiles.append("\(parts[0].dropFirst("key-file.".count)) = \(value)")
-      }
-    }
-    if !keyFiles.isEmpty { lines += ["[key-files]"] + keyFiles }
-    if lines.isEmpty { return nil }
-    return SecretError(
-      .configuration, "The file \(old) has a form that is not read any more.",
-      advice:
-        "Remove it, and write these lines to \(path), here with | between them: \(lines.joined(separator: " | "))"
-    )
-  }
-
-  /// `text` without spaces, tabs and CR at both ends.
-  private static func trimmed(_ text: Substring.UnicodeScalarView) -> String {
-    func isBlank(_ scalar: Unicode.Scalar) -> Bool { " \t\r".unicodeScalars.contains(scalar) }
-    let rest = text.drop(while: isBlank)
-    return rest.lastIndex { !isBlank($0) }.map { String(rest[...$0]) } ?? ""
-  }
-}
-
 extension BackendConfiguration {
   /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path
   /// of a vault, or the alias or label of a keyring's collection.
@@ -184,19 +153,9 @@ extension BackendConfiguration {
 
   /// Reads the configuration file. A missing file is empty.
   private func read() throws(SecretError) -> ConfigurationFile {
-    let text = try recordedText(at: configurationFile)
-    let old = "\(configurationDirectory)/config"
-    if text == nil, let text = try recordedText(at: old),
-      let error = ConfigurationFile.oldForm(text, at: old, new: configurationFile)
-    {
-      throw error
-    }
+    let text = try PrivateFile.text(
+      of: configurationFile, as: "The configuration file \(configurationFile)", limit: ConfigurationFile.maximumLength)
     return try parsed(text ?? "")
-  }
-
-  private func recordedText(at path: String) throws(SecretError) -> String? {
-    try PrivateFile.text(
-      of: path, as: "The configuration file \(path)", limit: ConfigurationFile.maximumLength)
   }
 
   private func parsed(_ text: String) throws(SecretError) -> ConfigurationFile {

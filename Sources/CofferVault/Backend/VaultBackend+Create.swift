@@ -43,8 +43,7 @@ extension VaultBackend {
     let keys = DerivedKeys(randomness: environment.randomness)
     let vault = environment.randomness.bytes16()
     var slots = [
-      try KeySlot.make(
-        credential, for: keys, vault: vault, label: label, options: options, environment: environment)
+      try KeySlot.make(credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     ]
     slots += try KeySlot.make(
       for: recipients, beside: slots, keys, vault: vault, label: "", options: options,

@@ -44,9 +44,7 @@ extension VaultBackend {
   /// `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum,
   /// `.conflict` if another process changes the master key during the call, and an error of the vault.
   @discardableResult
-  public func addKeySlot(
-    _ credential: VaultCredential, label: String = ""
-  ) throws(SecretError) -> VaultKeySlot {
+  public func addKeySlot(_ credential: VaultCredential, label: String = "") throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.addKeySlot(credential, label: label, unlocking)
     }

@@ -73,9 +73,7 @@ public final class VaultBackend: SecretBackend {
   }
 
   private init(withoutPromptsOf backend: VaultBackend) {
-    (medium, options, environment, original) = (
-      backend.medium, backend.options, backend.environment, backend
-    )
+    (medium, options, environment, original) = (backend.medium, backend.options, backend.environment, backend)
     (lock, session, shared) = (backend.lock, backend.session, backend.shared)
     (broadcast, watcher, remoteLeases) = (backend.broadcast, backend.watcher, backend.remoteLeases)
   }
@@ -283,8 +281,7 @@ public final class VaultBackend: SecretBackend {
   ) throws(SecretError) -> String {
     try withSession { session throws(SecretError) in
       try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
-        try known.trustAndPublish(
-          vault, policy?.recorded, isDetached: onlyHere, knowsOtherKey: knowsOtherKey)
+        try known.trustAndPublish(vault, policy?.recorded, isDetached: onlyHere, knowsOtherKey: knowsOtherKey)
         return VaultPin(vault).description
       }
     }

@@ -65,9 +65,7 @@ extension VaultSession {
 
   /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`. `opened` has the keys
   /// of the slots.
-  func rekey(
-    without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking
-  ) throws(SecretError) {
+  func rekey(without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking) throws(SecretError) {
     let (file, keys) = try read(unlocking) { ($0.file, $0.keys) }
     for id in removedIDs.sorted() { _ = try Self.index(of: id, in: file.header.slots) }
     let staying = file.header.slots.enumerated()

@@ -42,9 +42,7 @@ extension VaultSession {
     return try file.storage.current() != nil
   }
 
-  private func acquireLock(
-    of file: any MediumFile, exclusive: Bool, until deadline: Duration
-  ) throws(SecretError) {
+  private func acquireLock(of file: any MediumFile, exclusive: Bool, until deadline: Duration) throws(SecretError) {
     var pause = Duration.microseconds(500)
     while try !file.tryLock(exclusive: exclusive) {
       guard environment.uptime() < deadline else {

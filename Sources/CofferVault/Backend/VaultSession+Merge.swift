@@ -10,8 +10,7 @@ extension VaultSession {
     let report = try write(unlocking) { vault throws(SecretError) in
       let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, undoing: undoing)
       if let previewed, previewed.pins != report.pins {
-        throw SecretError(
-          .conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
+        throw SecretError(.conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
       }
       if report.outcome == .unchanged { return (report, .done) }
       if report.locksOut && previewed == nil { throw .lockedOut(path: path) }
@@ -81,9 +80,7 @@ extension VaultSession {
   }
 
   /// Opens the file from which both copies come, or returns `nil` if it is none.
-  private func openAncestor(
-    _ copy: VaultCopy, of vault: VaultSnapshot
-  ) throws(SecretError) -> VaultSnapshot? {
+  private func openAncestor(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot? {
     do throws(SecretError) {
       let opened = try openCopy(copy, of: vault)
       try verify(opened)
@@ -111,8 +108,7 @@ extension VaultSnapshot {
       try draft.write(later.file.storage.read(count, at: offset), at: offset)
     }
     let leases = try leases().moved(over: later.leases())
-    try draft.write(
-      leases.sealed(by: later.keys, for: later.file.header), at: later.file.baseStart - Layout.pageSize)
+    try draft.write(leases.sealed(by: later.keys, for: later.file.header), at: later.file.baseStart - Layout.pageSize)
     let publication = try draft.publish()
     if case .done = publication { recording(later.state) }
     withExtendedLifetime(draft) {}
@@ -122,8 +118,7 @@ extension VaultSnapshot {
 
 extension SecretError {
   fileprivate static func otherVault(path: String) -> SecretError {
-    SecretError(
-      .unexpectedVault, "The vault at \(path) is not a copy of this one.", advice: "Nothing was changed.")
+    SecretError(.unexpectedVault, "The vault at \(path) is not a copy of this one.", advice: "Nothing was changed.")
   }
 
   fileprivate static func lockedOut(path: String) -> SecretError {

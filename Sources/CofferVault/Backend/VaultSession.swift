@@ -87,9 +87,7 @@ final class VaultSession {
   }
 
   /// Opens the vault or catches up with its changes. `checked` is the file that is known to be at the vault's place.
-  private func current(
-    _ unlocking: Unlocking, checked: VaultFile? = nil
-  ) throws(SecretError) -> VaultSnapshot {
+  private func current(_ unlocking: Unlocking, checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot {
     do throws(SecretError) {
       if let snapshot = try shared.refreshed(checked: checked) {
         knownVaults.recordRead(snapshot, isUrgent: false)
@@ -306,9 +304,7 @@ final class VaultSession {
     }
   }
 
-  private func commit(
-    _ transaction: VaultTransaction, to vault: VaultSnapshot
-  ) throws(SecretError) -> Publication {
+  private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) -> Publication {
     let notices = try transaction.notices()
     if let publication = try rewriteIfDue(vault, with: transaction) {
       if case .done = publication { shared.note(notices) }

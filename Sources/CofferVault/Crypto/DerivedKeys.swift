@@ -134,9 +134,7 @@ package final class DerivedKeys: Sendable {
   }
 
   private func seal(_ plaintext: Span<UInt8>, _ context: SealContext) -> [UInt8] {
-    Sodium.seal(
-      plaintext, associatedData: context.associatedData, key: key(context.subkey),
-      randomness: randomness)
+    Sodium.seal(plaintext, associatedData: context.associatedData, key: key(context.subkey), randomness: randomness)
   }
 
   /// Returns the plaintext of a seal, or `nil` if the seal is not authentic.
@@ -180,8 +178,7 @@ package final class DerivedKeys: Sendable {
     _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys, sequence: Int? = nil
   ) throws(SecretError) -> [UInt8] {
     var result: [UInt8] = []
-    let context = SealContext.value(
-      vault: vault, lookupID: record.id, sequence: sequence ?? record.sequence)
+    let context = SealContext.value(vault: vault, lookupID: record.id, sequence: sequence ?? record.sequence)
     _ = try openValue(sealed, vault: vault, record: record) { padded in
       result = other.seal(padded.bindMemory(to: UInt8.self).span, context)
     }

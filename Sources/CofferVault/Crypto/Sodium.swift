@@ -157,9 +157,7 @@ package enum Sodium {
 
   /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory cannot be
   /// allocated.
-  package static func stretch(
-    _ passphrase: SecretBytes, salt: [UInt8], passes: Int, memory: Int
-  ) -> SecretBytes? {
+  package static func stretch(_ passphrase: SecretBytes, salt: [UInt8], passes: Int, memory: Int) -> SecretBytes? {
     defer { Residue.clear() }
     return filled { output in
       passphrase.withUnsafeBytes { passphrase in

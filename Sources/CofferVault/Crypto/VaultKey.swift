@@ -54,8 +54,7 @@ public enum VaultKey {
       let given = both.withBytes { $0.extracting(last: checksumLength).withUnsafeBytes { Array($0) } }
       if Sodium.isEqual(given, checksum(of: key)) { return key }
     }
-    throw SecretError(
-      .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
+    throw SecretError(.invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
   }
 
   /// Throws `.invalidKey` unless `key` has the length of a key.

@@ -113,9 +113,7 @@ extension KeySlotParameters {
       throw SecretError(
         .invalidKey, "The recipient is no usable public key.", advice: "Take it from its identity again.")
     }
-    return (
-      .recipient(recipient.key[...], share: share[...], isHybrid: recipient.isPostQuantum), SlotKey(secret)
-    )
+    return (.recipient(recipient.key[...], share: share[...], isHybrid: recipient.isPostQuantum), SlotKey(secret))
   }
 }
 

@@ -45,9 +45,7 @@ package struct OpenedKeySlots: Sendable {
 
   /// Uses a master key that a program has kept, unless it is obsolete because the vault has another one. Throws
   /// `.invalidKey` if it is malformed, and `.tampered` if the header is damaged.
-  mutating func add(
-    master: SecretBytes, of file: VaultFile, _ randomness: any Randomness
-  ) throws(SecretError) {
+  mutating func add(master: SecretBytes, of file: VaultFile, _ randomness: any Randomness) throws(SecretError) {
     guard master.count == DerivedKeys.masterLength else {
       throw SecretError(
         .invalidKey, "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",

@@ -37,8 +37,7 @@ package final class LocalMedium: VaultMedium {
       return try StorageLocation(path, in: environment.fileSystem, to: "make")
     } catch {
       guard error.code == .vaultNotFound else { throw error }
-      throw SecretError(
-        .io, "There is no directory for a vault at \(path).", advice: "Make it first, with mode 700.")
+      throw SecretError(.io, "There is no directory for a vault at \(path).", advice: "Make it first, with mode 700.")
     }
   }
 

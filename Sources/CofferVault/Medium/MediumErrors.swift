@@ -62,8 +62,7 @@ extension SecretError {
   }
 
   static func notAVault(path: String) -> SecretError {
-    SecretError(
-      .notAVault, "The file at \(path) is not a vault.", advice: "Check the path.")
+    SecretError(.notAVault, "The file at \(path) is not a vault.", advice: "Check the path.")
   }
 
   static func convertedLineEnds(path: String) -> SecretError {

@@ -40,9 +40,7 @@ package struct Tail: Sendable {
   }
 
   /// Adds a frame that this process has written. `plaintext` is without padding.
-  mutating func add(
-    _ plaintext: [UInt8], tag: Bytes16, replayLength: Int, valueOffset: Int
-  ) throws(SecretError) {
+  mutating func add(_ plaintext: [UInt8], tag: Bytes16, replayLength: Int, valueOffset: Int) throws(SecretError) {
     let head = try Record.Head(frame: plaintext.span)
     let start = plaintexts.count
     plaintexts += plaintext
@@ -71,8 +69,7 @@ package struct Tail: Sendable {
       let prefix = try reader.range(at: offset, count: prefixLength + Layout.nonceLength)
       let length = Int(
         reader.bytes.withUnsafeBytes { bytes in
-          let nonce = UnsafeRawBufferPointer(
-            rebasing: bytes[(prefix.lowerBound + prefixLength)..<prefix.upperBound])
+          let nonce = UnsafeRawBufferPointer(rebasing: bytes[(prefix.lowerBound + prefixLength)..<prefix.upperBound])
           return bytes.integer(at: prefix.lowerBound) ^ keys.frameMask(nonce: nonce)
         })
       guard replayLength + prefixLength + length + Layout.sealOverhead <= Layout.maximumReplayLength else {

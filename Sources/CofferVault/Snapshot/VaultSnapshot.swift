@@ -125,8 +125,7 @@ package final class VaultSnapshot: Sendable {
   func recentChanges() throws(SecretError) -> [Checkpoint] {
     if base.recent.length == 0 { return [] }
     let (length, tag) = (base.recent.length, base.recent.tag)
-    let bytes = try Self.part(
-      .recent, of: file, keys, offset: state.rootOffset - length, length: length, tag: tag)
+    let bytes = try Self.part(.recent, of: file, keys, offset: state.rootOffset - length, length: length, tag: tag)
     return try Checkpoint.list(bytes, before: base)
   }
 
@@ -155,9 +154,7 @@ package final class VaultSnapshot: Sendable {
   }
 
   /// Returns every record of a secret, in ascending order. `id` is its lookup id, if that is known. Throws `.tampered`.
-  package func records(
-    _ identifier: SecretIdentifier, id: Bytes16? = nil
-  ) throws(SecretError) -> [BlockEntry] {
+  package func records(_ identifier: SecretIdentifier, id: Bytes16? = nil) throws(SecretError) -> [BlockEntry] {
     let id = id ?? lookupID(identifier)
     var groups: [[BlockEntry]] = []
     // From the newest on: the versions of one secret may begin in an earlier block.
@@ -183,8 +180,7 @@ package final class VaultSnapshot: Sendable {
   }
 
   private func openBlock(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
-    let bytes = try Self.part(
-      .block, of: file, keys, offset: entry.offset, length: entry.length, tag: entry.tag)
+    let bytes = try Self.part(.block, of: file, keys, offset: entry.offset, length: entry.length, tag: entry.tag)
     return try Block(bytes, entry: entry, maximumSequence: base.sequence)
   }
 
@@ -218,9 +214,7 @@ package final class VaultSnapshot: Sendable {
   /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include
   /// the changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a
   /// remove does not follow a put.
-  func forEachSecret(
-    _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
-  ) throws(SecretError) {
+  func forEachSecret(_ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void) throws(SecretError) {
     let tail = tail ?? self.tail
     let newer = tail.frames.sorted { $0.head.position < $1.head.position }
     var (records, next): ([BlockEntry], Int) = ([], 0)
@@ -302,9 +296,7 @@ package final class VaultSnapshot: Sendable {
   }
 
   /// Returns the value of an item of this vault. An error names `identifier`.
-  package func value(
-    of item: BlockEntry, for identifier: SecretIdentifier
-  ) throws(SecretError) -> SecretBytes {
+  package func value(of item: BlockEntry, for identifier: SecretIdentifier) throws(SecretError) -> SecretBytes {
     try value(of: item, for: identifier, by: sealedValue)
   }
 

@@ -32,9 +32,7 @@ struct KnownVaultFile {
   private static let maximumSize = 2 * KnownVaultRecord.slotLength + 2 + Int(UInt16.max)
 
   /// The record about `subject` in the open `directory`, for the vault at `path`.
-  init(
-    about subject: Subject, of path: String, in directory: StorageLocation, environment: VaultEnvironment
-  ) {
+  init(about subject: Subject, of path: String, in directory: StorageLocation, environment: VaultEnvironment) {
     (self.subject, self.path, self.environment) = (subject, path, environment)
     location = StorageLocation(named: subject.fileName, beside: directory, path: path)
   }

@@ -158,9 +158,7 @@ struct KnownVaults {
   }
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
-  private static func check(
-    _ opened: VaultSnapshot, against known: SeenState, path: String
-  ) throws(SecretError) {
+  private static func check(_ opened: VaultSnapshot, against known: SeenState, path: String) throws(SecretError) {
     let (header, record) = (opened.file.header, known.record)
     guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
     if record.masterCommitment == header.masterCommitment {
@@ -179,8 +177,7 @@ struct KnownVaults {
     if record.policy != .strict { return }
     let seen = record.checkpoint
     if try opened.shows(seen.sequence, isTag: { $0 == seen.tailTag }) == false {
-      throw .rolledBack(
-        path: path, seen: seen, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered)
+      throw .rolledBack(path: path, seen: seen, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered)
     }
   }
 
@@ -219,8 +216,7 @@ struct KnownVaults {
   /// ``recordingPeriod``.
   mutating func recordRead(_ opened: VaultSnapshot, isUrgent: Bool) {
     let accepted = shared.accepted?.record
-    let record = Self.record(
-      of: opened, accepted?.policy ?? .strict, isDetached: accepted?.isDetached ?? false)
+    let record = Self.record(of: opened, accepted?.policy ?? .strict, isDetached: accepted?.isDetached ?? false)
     if record.checkpoint != recorded?.checkpoint {
       if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
       var isRecorded = true

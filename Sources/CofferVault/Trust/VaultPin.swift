@@ -33,9 +33,7 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   var identity: VaultPin { VaultPin(vault, masterCommitment, 0, .zero) }
 
   private init(_ vault: Bytes16, _ masterCommitment: [UInt8], _ sequence: Int, _ digest: Bytes16) {
-    (self.vault, self.masterCommitment, self.sequence, self.digest) = (
-      vault, masterCommitment, sequence, digest
-    )
+    (self.vault, self.masterCommitment, self.sequence, self.digest) = (vault, masterCommitment, sequence, digest)
   }
 
   /// Parses the text of a pin. Throws `.configuration` if it is malformed or mistyped.

@@ -140,3 +140,34 @@ extension VaultFileWriter {
     try append(record, sealedValue: sealed)
   }
 }
+
+extension BaseIndex.Settings {
+  /// Lists the slots of `old` that are not in `new`, as removed by the rewrite `sequence` at `time`. Throws `.tooLarge`
+  /// if a trace would have to be forgotten.
+  fileprivate mutating func noteRemoved(
+    from old: [KeySlot], to new: [KeySlot], isRekey: Bool, sequence: Int, time: Int64
+  ) throws(SecretError) {
+    if isRekey { for index in formerSlots.indices { formerSlots[index].isTrace = false } }
+    for slot in old where slot.isKnown && !new.contains(where: { $0.isKnown && $0.id == slot.id }) {
+      formerSlots.append(FormerKeySlot(slot, isTrace: !isRekey, sequence: sequence, time: time))
+    }
+    while formerSlots.count > Layout.maximumFormerKeySlots {
+      guard let first = formerSlots.firstIndex(where: { !$0.isTrace }) else {
+        throw SecretError(
+          .tooLarge,
+          "\(Layout.maximumFormerKeySlots) key slots were removed while the master key stayed the same, and no more can be.",
+          advice: "Change the master key first. Nothing was changed.")
+      }
+      formerSlots.remove(at: first)
+    }
+  }
+
+  /// Adds the former key slots of another copy of the vault.
+  fileprivate mutating func join(_ other: Self) {
+    let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }
+    formerSlots = joined.values.sorted { one, two in
+      one.sequence == two.sequence
+        ? one.bytes.lexicographicallyPrecedes(two.bytes) : one.sequence < two.sequence
+    }
+  }
+}

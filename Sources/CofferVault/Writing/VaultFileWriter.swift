@@ -43,7 +43,6 @@ struct VaultFileWriter {
       try Block(bytes, entry: entry, maximumSequence: index.sequence).items(valuesFrom: blockStart)
     }
     index.entries.append(entry)
-    index.itemCount += count
     block = BlockWriter()
     blockStart = entry.end
   }
@@ -87,14 +86,12 @@ struct VaultFileWriter {
     }
     let root = try write(.root, indexBytes)
     try flush()
-    let state = CommitState(
-      sequence: index.sequence, baseEnd: root.end, rootLength: root.length, rootTag: root.tag)
+    let state = CommitState(sequence: index.sequence, baseEnd: root.end, rootLength: root.length, rootTag: root.tag)
     var start = header.bytes
     let headerLength = start.count
     try acceptable { () throws(SecretError) in
       _ = try Header(parsing: start)
-      _ = try BaseIndex(
-        parsing: indexBytes, start: headerLength + Layout.pagesLength, rootOffset: root.offset)
+      _ = try BaseIndex(parsing: indexBytes, start: headerLength + Layout.pagesLength, rootOffset: root.offset)
       _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
     }
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerMAC: header.mac)) }

@@ -170,8 +170,7 @@ final class VaultTransaction: SecretAccess {
     try requireStorable(value, for: identifier, maximum: Layout.maximumValueLength)
     let newest = try newestRecord(identifier)
     let existing = newest.flatMap { $0.isRemoval ? nil : $0 }
-    let item = SecretItem(
-      identifier: identifier, metadata: try metadata.applied(to: existing?.metadata, now: now()))
+    let item = SecretItem(identifier: identifier, metadata: try metadata.applied(to: existing?.metadata, now: now()))
     try append(
       value, item, keepsNothing: history.keepsNothing(after: newest),
       after: former ?? existing?.record ?? lastErased[lookupID(identifier)])

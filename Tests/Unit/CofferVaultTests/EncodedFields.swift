@@ -17,7 +17,7 @@ extension Record {
 extension BaseIndex {
   /// Every field of the root as it is in the file, without those that a rewrite leaves out.
   func encodedFields() throws(SecretError) -> [TaggedField] {
-    var reader = ByteReader(bytes, from: 80, part: "the root")
+    var reader = ByteReader(bytes, from: 72, part: "the root")
     return try reader.allFields()
   }
 }

@@ -162,7 +162,6 @@ struct ForgedVault: Sendable {
       BaseIndex.Entry(
         first: first.position, offset: offset, length: sealed.count, itemCount: items.count,
         tag: Bytes16(tagOf: sealed)))
-    index.itemCount += items.count
     body += sealed
   }
 

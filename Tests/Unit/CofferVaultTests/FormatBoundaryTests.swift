@@ -225,7 +225,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       isRead { ($0.rootLength, $0.baseEnd, $0.end) = (length, offset + length, 1 << 40) }
     }
     #expect(root(at: 4 * 4096, 200) && !root(at: 4 * 4096 - 1, 200))
-    #expect(root(at: 4 * 4096, 124) && !root(at: 4 * 4096, 123))
+    #expect(root(at: 4 * 4096, 116) && !root(at: 4 * 4096, 115))
     #expect(root(at: 4 * 4096, (1 << 20) + 40) && !root(at: 4 * 4096, (1 << 20) + 41))
     #expect(
       !isRead { $0.reserved[3] = 1 } && !isRead { $0.rest[$0.rest.count - 1] = 1 }

@@ -27,12 +27,10 @@ import Testing
   }
 
   private func isRead(
-    _ entries: [BaseIndex.Entry], rootOffset: Int? = nil, items: Int? = nil,
-    recent: BaseIndex.Recent? = nil, lineage: [UInt8]? = nil
+    _ entries: [BaseIndex.Entry], rootOffset: Int? = nil, recent: BaseIndex.Recent? = nil, lineage: [UInt8]? = nil
   ) -> Bool {
     var index = Self.root(lineage: lineage)
     index.entries = entries
-    index.itemCount = items ?? entries.reduce(0) { $0 + $1.itemCount }
     if let recent { index.recent = recent }
     let bytes = index.bytes
     let root = rootOffset ?? (entries.last?.end ?? Self.start) + index.recent.length
@@ -54,7 +52,6 @@ import Testing
     #expect(!isRead([first], rootOffset: first.end + 1) && !isRead([first], rootOffset: first.end - 1))
     #expect(!isRead([first], rootOffset: first.offset) && !isRead([first], rootOffset: first.offset - 1))
     #expect(!isRead([], rootOffset: Self.start + 1))
-    #expect(!isRead([first, second], items: 3) && !isRead([first, second], items: 5))
     #expect(!isRead([Self.entry(1, at: 12_300, items: 0)]))
     #expect(isRead([Self.entry(1, at: 12_300, length: 41, items: 1)]))
     #expect(!isRead([Self.entry(1, at: 12_300, length: 40, items: 1)]))
@@ -66,7 +63,6 @@ import Testing
   @Test func aRootHasTheLengthOfItsBlocks() {
     var index = Self.root()
     index.entries = [Self.entry(1, at: 12_288)]
-    index.itemCount = 2
     let bytes = index.bytes
     let root = index.entries[0].end
     for changed in [bytes + [0], Array(bytes.dropLast())] {

@@ -159,7 +159,6 @@ import Testing
   func aBlockThatClaimsMoreItemsThanFitIsRefused(_ count: Int) throws {
     var vault = Self.ordinary
     vault.root = { root in
-      root.replaceSubrange(8..<16, with: encode(count))
       // The number of items of the only block: before its tag, which ends the root.
       root.replaceSubrange(root.count - 20..<root.count - 16, with: encode(UInt32(count)))
     }
@@ -275,9 +274,9 @@ import Testing
     for (unknown, isAccepted) in [(65_536 - 6, true), (65_536 - 5, false)] {
       var vault = Self.ordinary
       vault.root = { root in
-        // The fields follow the first 80 bytes: the history limit, in 4 + 6 + 12 bytes.
+        // The fields follow the first 72 bytes: the history limit, in 4 + 6 + 12 bytes.
         let fields = encode(UInt32(6 + unknown), 0x1000 as UInt16, UInt32(unknown), zeros(unknown))
-        root.replaceSubrange(80..<102, with: fields)
+        root.replaceSubrange(72..<94, with: fields)
       }
       // Without a history limit there is nothing to restore.
       for operation in Self.operations where !operation.name.hasPrefix("restore") {

@@ -46,7 +46,7 @@ import Testing
         try MemoryMedium().newFile(), header: Header(vaultID: .zero, slots: []), keys: keys, index: index)
       return #expect(throws: SecretError.self) { try writer.finish() }
     }
-    // Without its entries, a root has 80 bytes and 14 of fields.
+    // Without its entries, a root has 72 bytes and 14 of fields.
     let most = ((1 << 20) - 94) / 56
     for (blocks, isTooMany) in [(most, false), (most + 1, true)] {
       let error = try refusal(blocks: blocks)

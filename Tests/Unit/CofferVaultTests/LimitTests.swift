@@ -29,7 +29,7 @@ import Testing
     #expect(Layout.maximumValueLength == 16 * 1024 * 1024)
     #expect(Layout.maximumPartLength == 1024 * 1024 && Layout.maximumReplayLength == 1024 * 1024)
     #expect(Layout.blockTarget == 16_384 && Layout.directoryEntryLength == 28)
-    #expect(Layout.rootPrefixLength == 80 && Layout.rootEntryLength == 56 && Layout.maximumLineage == 64)
+    #expect(Layout.rootPrefixLength == 72 && Layout.rootEntryLength == 56 && Layout.maximumLineage == 64)
     #expect(Layout.maximumRecentChanges == 2048 && Checkpoint.length == 24)
     #expect(CommitState.length == 4096 - 40)
     for (baseEnd, target) in [(0, 32), (4 << 20, 32), (8 << 20, 64), (128 << 20, 1024), (1 << 30, 1024)] {

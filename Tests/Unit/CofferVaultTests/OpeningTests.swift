@@ -157,7 +157,7 @@ import Testing
     let bytes = try vault.bytes
     let anatomy = try VaultAnatomy(bytes)
     for (part, name) in [
-      (anatomy.root, "the root"), (anatomy.blocks[0], "a block"), (anatomy.sealedMetadata[0], "a frame"),
+      (anatomy.root, "the root"), (anatomy.blocks[0], "the block"), (anatomy.sealedMetadata[0], "a frame"),
       (anatomy.values[0], "a value"), (anatomy.values[1], "a value"),
     ] {
       var damaged = bytes

@@ -50,8 +50,7 @@ package final class RemoteMedium: VaultMedium {
         .unexpectedVault, "The vault at \(path) is gone: this machine has seen it there.",
         advice: "Find out who removed it. What this machine has seen last is in \(copy.path).")
     }
-    throw SecretError(
-      .vaultNotFound, "There is no vault at \(path).", advice: "Check the URL, or create the vault.")
+    throw SecretError(.vaultNotFound, "There is no vault at \(path).", advice: "Check the URL, or create the vault.")
   }
 
   /// The state that this process or this machine has seen last.
