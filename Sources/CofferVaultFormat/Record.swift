@@ -35,7 +35,7 @@ package struct Record: Sendable {
   private let created: Int64
   private let expires: Int64?
   /// When the value was first stored, if not at ``time``.
-  private let since: Int64?
+  package let since: Int64?
   // The offset of the list of fields in `bytes`, and ranges there.
   private let fieldsOffset: Int
   private let service: Range<Int>

@@ -212,13 +212,18 @@ extension Diagnosis {
       add(
         .note, "directory",
         "\(directory)/\(other) is the vault as another machine changed it at the same time",
-        "If a key was removed there, put that file in the vault's place. Otherwise copy what the vault lacks: "
-          + "secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
+        "To merge it: secret merge \("\(directory)/\(other)".quotedForShell) --vault \(path.quotedForShell). Then remove it. "
+          + "If one of both has another master key, keep that in which a key was removed, and copy single secrets: secret copy"
+      )
     }
     if let sentence = GitWorkTree.textSentence(path) {
       add(.bad, "git", sentence, status: .configuration)
     }
-    if !GitWorkTree.missingSettings(for: path).isEmpty {
+    if GitWorkTree.attributes(of: path) == .binary {
+      add(
+        .note, "git", "the attributes of \(path) do not let git merge and compare it, so each merge of two sides stops",
+        "Run secret init --git, and commit .gitattributes.")
+    } else if !GitWorkTree.missingSettings(for: path).isEmpty {
       add(.note, "git", "git in this clone cannot merge or compare the vault", "Run secret init --git.")
     }
     if GitWorkTree.isUnmerged(path) {

@@ -38,35 +38,74 @@ enum GitWorkTree {
   enum Operation {
     /// It joins two branches.
     case merge
-    /// It takes single commits, which a person has chosen.
+    /// It takes single commits, which a person has chosen, or changes that are not committed.
     case pick
     /// It takes all commits of a branch, one after the other.
     case rebase
     /// It undoes a commit.
     case revert
+    /// It repeats a merge in order to show what was changed in it.
+    case view
+    /// Nothing tells.
+    case unknown
   }
 
-  /// The command of git that has started this process, directly or through a shell. Whoever pushes a branch cannot
-  /// choose it.
-  static var operation: Operation {
+  /// What git does with the vault at `path`, by the command that has started this process, directly or through a shell,
+  /// and by the state that git keeps in the repository's directory. Whoever pushes a branch or sends a patch can choose
+  /// neither.
+  static func operation(on path: String) -> Operation {
+    let place = place(of: path)
+    let directory = answer(["rev-parse", "--absolute-git-dir"], place, namesFile: false)?.dropLast()
+    func state(_ name: String) -> String? { directory.flatMap { text("\($0)/\(name)") } }
+    func has(_ name: String) -> Bool { directory.map { FileStatus(of: "\($0)/\(name)") != nil } ?? false }
+    func named(_ words: ArraySlice<String>) -> Operation? {
+      switch words.first {
+      case "merge", "pull", "merge-tree", "merge-recursive": .merge
+      case "revert": .revert
+      case "cherry-pick": .pick
+      case "rebase" where words.contains(where: isInteractive): .pick
+      case "log", "show", "diff", "format-patch", "whatchanged", "reflog": .view
+      // These may also go on with a merge or a rebase.
+      case "am", "apply", "stash", "checkout", "switch", "restore": inProgress ?? .pick
+      default: inProgress
+      }
+    }
+    var inProgress: Operation? {
+      if has("rebase-merge") || has("rebase-apply/rebasing") {
+        return hasFewerCommits { state("rebase-merge/\($0)") } ? .pick : .rebase
+      }
+      if has("REVERT_HEAD") { return .revert }
+      return has("MERGE_HEAD") ? .merge : has("rebase-apply") || has("CHERRY_PICK_HEAD") ? .pick : nil
+    }
+    let words = command
+    if let operation = named(words) { return operation }
+    guard let word = words.first else { return .unknown }
+    let alias = answer(["config", "--get", "alias.\(word)"], place, namesFile: false) ?? ""
+    return named(withoutOptions(alias.split(whereSeparator: \.isWhitespace).map(String.init)[...])) ?? .unknown
+  }
+
+  /// The words of the command of git that has started this process, without the options of git itself.
+  private static var command: ArraySlice<String> {
     var process = getppid()
     for _ in 0..<2 {
       guard let command = text("/proc/\(process)/cmdline") else { break }
       let words = command.split(separator: "\0").map(String.init)
-      if let program = words.first, Path.name(of: program) == "git" {
-        let words = withoutOptions(words.dropFirst())
-        switch words.first {
-        case "revert": return .revert
-        case "cherry-pick": return .pick
-        case "rebase": return words.contains(where: isInteractive) ? .pick : .rebase
-        default: return .merge
-        }
-      }
+      if let program = words.first, Path.name(of: program) == "git" { return withoutOptions(words.dropFirst()) }
       let status = text("/proc/\(process)/stat")?.split(separator: ")").last?.split(separator: " ")
       guard let status, status.count > 1, let parent = pid_t(status[1]) else { break }
       process = parent
     }
-    return .merge
+    return []
+  }
+
+  /// Whether a person took a commit out of the list of a rebase: git keeps the first list, that of what is done, and
+  /// that of what is left.
+  private static func hasFewerCommits(_ list: (String) -> String?) -> Bool {
+    func commits(_ name: String) -> Set<Substring> {
+      let lines = (list(name) ?? "").split(separator: "\n").map { $0.split(separator: " ") }
+      return Set(lines.filter { $0.count > 1 && $0[0] != "drop" && $0[0] != "d" && $0[0] != "#" }.map { $0[1] })
+    }
+    return !commits("git-rebase-todo.backup").isSubset(of: commits("done").union(commits("git-rebase-todo")))
   }
 
   /// Whether the option of `git rebase` lets a person choose the commits. Single letters may stand together.
@@ -91,6 +130,12 @@ enum GitWorkTree {
     } catch { return nil }
   }
 
+  /// The command that prints the file as it is now, later too: git keeps what it has committed or stashed.
+  static func commandPrinting(_ path: String) -> String? {
+    let arguments = ["hash-object", "--no-filters"]
+    return answer(arguments, place(of: path)).map { "git cat-file blob \($0.prefix(16))" }
+  }
+
   /// The vault in a file that git made for a moment: nothing is recorded of it. Whoever reads the vault in its place
   /// afterwards compares it.
   static func temporary(_ path: String, _ prompts: [VaultCredentialSource]) -> VaultBackend {
@@ -103,7 +148,7 @@ enum GitWorkTree {
 
   /// The settings of a clone by which git merges and compares vaults.
   private static let settings = [
-    ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P"),
+    ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P %L"),
     ("diff.coffer.textconv", "secret git-textconv --"),
   ]
 
@@ -113,6 +158,13 @@ enum GitWorkTree {
     let place = place(of: path)
     return settings.filter { answer(["config", "--get", $0.0], place, namesFile: false) == nil }
       .map { "git config \($0.0) \($0.1.quotedForShell)" }
+  }
+
+  /// What a person does by hand for a vault in the work tree of a repository that lies elsewhere.
+  static func settingsElsewhere(for path: String) -> String {
+    let commands = settings.map { "git --git-dir=REPOSITORY config \($0.0) \($0.1.quotedForShell)" }
+    return commands.joined(separator: "; ")
+      + "; and add this line to REPOSITORY/info/attributes: \(attributesLine(for: path))"
   }
 
   /// Makes the settings in the clone around the vault, which is in a work tree. Throws a failure if git refuses.

@@ -63,7 +63,8 @@ enum VaultNotes {
 
   private static func print(_ notices: Set<VaultNotice>, of path: String) {
     for notice in VaultNotice.allCases where notices.contains(notice) {
-      guard let words = notice.words else { continue }
+      // A state that was met before is said by doctor and verify.
+      guard let words = notice.words, notice != .behind || notices.contains(.behindAnew) else { continue }
       note("secret: The vault \(path): \(words.text).\(words.advice.map { " \($0)" } ?? "")")
     }
     let isWritable = !notices.contains(.readOnly)
@@ -100,7 +101,13 @@ extension VaultNotice {
         "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
       )
     case .pinsIgnored: ("none of the given pins is for the vault, so it was compared with none of them", nil)
-    case .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil
+    case .behind:
+      (
+        "its file is older than, or another branch of, what this machine has seen of it",
+        "A checkout of another commit is enough for that. If a pull, a revert or a copy brought it: git log -- FILE lists the "
+          + "commits, and git show COMMIT:FILE | secret merge - brings back what the file of a commit has."
+      )
+    case .behindAnew, .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil
     }
   }
 }

@@ -4,11 +4,13 @@ internal import CofferVaultFormat
 // Key slots, and changes of the master key.
 
 extension VaultBackend {
-  /// Returns the number of master keys that the vault had before, 64 at most. Throws an error of the vault.
-  package func formerKeyCount() throws(SecretError) -> Int {
+  /// Returns the sequence of the last change, and the number of master keys that the vault had before, 64 at most.
+  /// Throws an error of the vault.
+  package func generation() throws(SecretError) -> (change: Int, formerKeys: Int) {
     try read { vault throws(SecretError) in
-      guard let lineage = vault.base.settings.lineage else { return 0 }
-      return try vault.keys.openLineage(lineage, vault: vault.file.header.vaultID).count / 32
+      guard let lineage = vault.base.settings.lineage else { return (vault.state.sequence, 0) }
+      let keys = try vault.keys.openLineage(lineage, vault: vault.file.header.vaultID)
+      return (vault.state.sequence, keys.count / 32)
     }
   }
 

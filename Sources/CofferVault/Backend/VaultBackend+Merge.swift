@@ -19,10 +19,12 @@ public struct VaultCopy: Sendable {
 extension VaultBackend {
   /// Returns what ``merge(with:ancestor:undoing:previewed:)`` would do now, and changes nothing. Throws the same
   /// errors, and `.conflict` if `pin` is given and is not the pin of the copy.
-  package func mergePreview(with copy: VaultCopy, pin: String? = nil) throws(SecretError) -> MergeReport {
+  package func mergePreview(
+    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, pin: String? = nil
+  ) throws(SecretError) -> MergeReport {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { vault throws(SecretError) in
-        let (merge, report) = try session.merge(vault, copy, ancestor: nil, undoing: false)
+        let (merge, report) = try session.merge(vault, copy, ancestor: ancestor, undoing: undoing)
         if let pin { try merge.theirs.require(pin) }
         return report
       }

@@ -12,6 +12,10 @@ package enum VaultNotice: CaseIterable, Sendable {
   case firstUse
   /// The policy of the vault is ``TrustPolicy/versioned``.
   case versioned
+  /// The file is older than the newest state that was seen of the vault at any path, or is another branch of it.
+  case behind
+  /// The same, and the state was not the last one that was seen at this path.
+  case behindAnew
   /// Only the record of this path counts for the vault: see ``VaultBackend/trust(_:pin:onlyHere:)``.
   case countsOnlyHere
   /// The vault cannot be changed: it belongs to another user, or the system does not permit writing.

@@ -116,6 +116,8 @@ final class VaultSession {
   /// Whether there are records of the vault at its place: see ``VaultBackend/isKnown()``.
   func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
 
+  func isStrict() throws(SecretError) -> Bool { try knownVaults.isStrict(openFile()) }
+
   /// Closes the file. The next use opens it again.
   func close() {
     shared.close()
@@ -197,8 +199,9 @@ final class VaultSession {
     let facts: [(isTrue: Bool, notice: VaultNotice)] = [
       (vault.slots.isRecovered, .recovered), (knownVaults.isRecordDamaged, .recordDamaged),
       (knownVaults.isUnrecorded, .unrecorded), (knownVaults.ignoresPins, .pinsIgnored),
-      (knownVaults.isFirstUse, .firstUse), (record?.policy == .versioned, .versioned),
-      (record?.isDetached == true, .countsOnlyHere), (!vault.file.storage.isWritable, .readOnly),
+      (knownVaults.isBehind, .behind), (knownVaults.isBehindAnew, .behindAnew), (knownVaults.isFirstUse, .firstUse),
+      (record?.policy == .versioned, .versioned), (record?.isDetached == true, .countsOnlyHere),
+      (!vault.file.storage.isWritable, .readOnly),
       (vault.file.storage.isReadableByOthers, .readableByOthers),
     ]
     notices = Set(facts.filter(\.isTrue).map(\.notice))

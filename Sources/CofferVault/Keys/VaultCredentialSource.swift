@@ -57,18 +57,21 @@ public struct VaultDescription: Sendable {
   public let path: String
   /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
   public let id: String
+  /// Another master key has another text here. It is not authenticated.
+  package let masterKey: String
   private let slots: [KeySlot]
 
   /// The key slots in their order. They are not authenticated.
   public var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
 
-  package init(path: String, id: String, slots: [KeySlot] = []) {
-    (self.path, self.id, self.slots) = (path, id, slots)
+  package init(path: String, id: String, masterKey: String = "", slots: [KeySlot] = []) {
+    (self.path, self.id, self.masterKey, self.slots) = (path, id, masterKey, slots)
   }
 }
 
 extension VaultFile {
   package var description: VaultDescription {
-    VaultDescription(path: path, id: header.vaultID.hex, slots: header.slots)
+    let key = Bytes16(tagOf: header.masterCommitment).hex
+    return VaultDescription(path: path, id: header.vaultID.hex, masterKey: key, slots: header.slots)
   }
 }

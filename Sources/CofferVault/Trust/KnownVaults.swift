@@ -32,6 +32,10 @@ struct KnownVaults {
   private(set) var compared = VaultComparison.nothing
   /// Whether there are pins, and none of them is for a path of the vault.
   private(set) var ignoresPins = false
+  /// Whether the newest state that was seen of the vault, at any path, is none of the states of its file.
+  private(set) var isBehind = false
+  /// Whether this is so, and the state that was seen last at the path is another one.
+  private(set) var isBehindAnew = false
   /// The path at which the key of this vault was seen last, if it is another one.
   private(set) var otherPath: String?
 
@@ -73,6 +77,12 @@ struct KnownVaults {
     return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
+  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read.
+  mutating func isStrict(_ file: VaultFile) throws(SecretError) -> Bool {
+    try locate(file)
+    return recordedPolicy(of: file.header.vaultID).policy == .strict
+  }
+
   /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
   /// `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or `.untrusted`.
   ///
@@ -111,6 +121,12 @@ struct KnownVaults {
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
+    isBehind =
+      try vault.map { seen throws(SecretError) in
+        let newest = seen.newest.record.checkpoint
+        return try opened.shows(newest.sequence) { $0 == newest.tailTag } == false
+      } ?? false
+    isBehindAnew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
     ignoresPins = pins.isEmpty && !pinTexts.isEmpty

@@ -21,16 +21,30 @@ public struct MergeReport: Sendable {
     public let metadata: SecretMetadata?
     /// When theirs changed the secret, or, if that is undone, when ours did.
     public let date: Date
+    /// Whether ours had removed the secret, without knowing this value.
+    public let isOverRemoval: Bool
 
-    init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date) {
-      (self.identifier, metadata, self.date) = (identifier, value?.metadata, date)
+    init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date, isOverRemoval: Bool = false) {
+      (self.identifier, metadata, self.date, self.isOverRemoval) = (identifier, value?.metadata, date, isOverRemoval)
     }
+  }
+
+  /// A secret that one side has renamed.
+  public struct Renaming: Sendable {
+    /// The names before and after.
+    public let former, present: SecretIdentifier
+    /// Whether the other side has stored another value under the former name, so that both names are there.
+    public let isConflict: Bool
   }
 
   /// The secrets that are as theirs has them, because theirs changed them.
   public internal(set) var changes: [Change] = []
   /// The secrets that have several values after the merge, of which the vault did not have all before.
   public internal(set) var conflicts: [SecretIdentifier] = []
+  /// The secrets that theirs has removed and that stay, because ours has stored another value since.
+  public internal(set) var kept: [SecretIdentifier] = []
+  /// The secrets that one side has renamed since the other one was copied.
+  public internal(set) var renamings: [Renaming] = []
   /// The secrets of which ours had a record and the merge has none, because theirs has erased them.
   public internal(set) var erased: [SecretIdentifier] = []
   /// The secrets that the merge gives back what theirs has, to undo a commit. Or, if it does not undo, those that would

@@ -48,11 +48,13 @@ final class MergedRecord {
   /// Whether both have the same value.
   func hasValue(of other: MergedRecord) throws(SecretError) -> Bool {
     if twin === other || self === other { return true }
-    return try fingerprint() == other.fingerprint()
+    return try fingerprint(as: self) == other.fingerprint(as: self)
   }
 
-  private func fingerprint() throws(SecretError) -> SecretFingerprint {
-    try copy.vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: SecretBytes(encode(record.id)))
+  /// The fingerprint that the value would have in `secret`.
+  func fingerprint(as secret: MergedRecord) throws(SecretError) -> SecretFingerprint {
+    let key = SecretBytes(encode(secret.record.id))
+    return try copy.vault.value(of: entry, for: entry.record.identifier()).fingerprint(under: key)
   }
 
   /// Writes down where the record stands in the merge.

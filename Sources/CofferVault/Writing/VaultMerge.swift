@@ -39,6 +39,28 @@ struct VaultMerge {
     for id in Set(mine.secrets.keys).union(others.secrets.keys).sorted() {
       try merge(mine.secrets[id] ?? [], others.secrets[id] ?? [], self.ancestor?.secrets[id] ?? [])
     }
+    try findRenamings()
+  }
+
+  /// Finds the present values that one side had before under another name, which it does not have any more.
+  private mutating func findRenamings() throws(SecretError) {
+    let moved = secrets.compactMap(\.last).filter { $0.isNews && $0.record.since != nil }
+    if moved.isEmpty { return }
+    let puts = [mine, others].flatMap { $0.secrets.values.joined() }.filter { !$0.isRemoval }
+    let stored = Dictionary(grouping: puts) { $0.record.since ?? $0.record.time }
+    let present = Set(secrets.compactMap(\.last).filter { !$0.isRemoval }.map(\.record.id))
+    for one in moved {
+      let value = try one.fingerprint(as: one)
+      for former in stored[one.record.since ?? 0] ?? []
+      where one.copy.secrets[former.record.id]?.last?.isRemoval ?? true {
+        if try former.fingerprint(as: one) != value { continue }
+        let isConflict = present.contains(former.record.id)
+        let names = (former: try former.record.identifier(), present: try one.record.identifier())
+        report.renamings.append(
+          MergeReport.Renaming(former: names.former, present: names.present, isConflict: isConflict))
+        break
+      }
+    }
   }
 
   // MARK: One secret
@@ -73,9 +95,13 @@ struct VaultMerge {
       let isMoved = best !== (isOurs ? ours : theirs).last
       best.isNew = best.isNew || isMoved
       isChanged = isMoved || !news.isEmpty
+      let name = try best.record.identifier()
+      let isOverRemoval = !best.isRemoval && standing.contains(where: \.isRemoval)
       if !isOurs {
-        let name = try best.record.identifier()
-        report.changes.append(MergeReport.Change(name, best.isRemoval ? nil : best, at: best.date))
+        let value = best.isRemoval ? nil : best
+        report.changes.append(MergeReport.Change(name, value, at: best.date, isOverRemoval: isOverRemoval))
+      } else if isOverRemoval {
+        report.kept.append(name)
       }
     } else {
       let all = ours.filter(\.isKept) + theirs.filter(\.isNews)

@@ -54,7 +54,11 @@ struct InitCommand: ParsableCommand {
     let path = try RemoteURL.place(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
     if git && !configuration.isInWorkTree(path) {
-      throw Failure.usage("--git is for a vault in a git work tree, and \(path) is in none.")
+      throw Failure.usage(
+        """
+        --git is for a vault in a git work tree, and \(path) is in none. If its repository is elsewhere, as with dotfiles in \
+        a bare one: \(GitWorkTree.settingsElsewhere(for: path))
+        """)
     }
     if git && FileStatus(of: path)?.isRegular == true { return try prepareGit(for: path) }
     if try configuration.isTaken(path) {

@@ -41,7 +41,9 @@ struct MergeCommand: ParsableCommand {
     changed("The copy was merged.")
     inform(
       report.outcome == .replaced ? "Took the copy, which goes on from this vault." : "Merged the copy.")
-    if !report.conflicts.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
+    if !report.conflicts.isEmpty || report.renamings.contains(where: \.isConflict) {
+      throw ExitCode(ExitStatus.noSuchSecret.rawValue)
+    }
   }
 
   private func readCopy() throws -> VaultCopy {
@@ -60,6 +62,8 @@ struct MergeCommand: ParsableCommand {
       let event = change.metadata == nil ? "removed" : "stored"
       return "\(event)\t\(change.identifier.text)\t\(change.date.ISO8601Format())\n"
     }
+    lines += found.kept.sorted().map { "kept\t\($0.text)\n" }
+    lines += found.renamings.map { "renamed\t\($0.former.text)\t\($0.present.text)\n" }
     lines += found.conflicts.sorted().map { "conflict\t\($0.text)\n" }
     lines += found.addedSlots.map { "key slot added\t\($0.line)\n" }
     lines += found.removedSlots.map { "key slot removed\t\($0.line)\n" }

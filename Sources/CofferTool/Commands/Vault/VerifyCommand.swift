@@ -38,12 +38,14 @@ struct VerifyCommand: ParsableCommand {
         advice: "Only holders of its keys can have changed it since. If you trust all of them, take a new pin.")
     }
     let output = Output.standard
+    let behind = try vault.notices().contains(.behind) ? VaultNotice.behind.words : nil
     if format.json {
       let fields: JSONObject = [
         "path": vault.path, "secrets": report.secretCount, "earlierVersions": report.earlierVersionCount,
         "versionsNotYetDropped": report.excessVersionCount, "keySlots": report.keySlotCount,
         "fileSize": report.fileSize, "pin": report.pin, "identityPin": report.identityPin,
         "compared": report.compared.rawValue, "recovered": report.isRecovered,
+        "behind": behind != nil,
       ]
       return try output.json(fields)
     }
@@ -60,6 +62,7 @@ struct VerifyCommand: ParsableCommand {
       try output.line(
         "compared: nothing. No pin was given and nothing was seen of it before, so it may be an older copy.")
     }
+    if let behind { try output.line("behind: \(behind.text). \(behind.advice ?? "")") }
     if report.isRecovered {
       try output.line("recovered: one of the two commit slots is damaged; the last change may be missing.")
     }
