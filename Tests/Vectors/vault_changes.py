@@ -310,7 +310,7 @@ def root_fields(vault, description, sealer, is_rekey, sequence):
     if "history" in description:
         fields[p.HISTORY] = d.described_history({"sequence": sequence, **description["history"]})
     if "taken" in description:
-        taken = sorted(description["taken"])[-p.MAXIMUM_TAKEN :]
+        taken = sorted(description["taken"])[-p.MAXIMUM_PAIRS :]
         fields.pop(p.TAKEN, None)
         fields |= {p.TAKEN: b"".join(p.PAIR.pack(*one) for one in taken)} if taken else {}
     if is_rekey:

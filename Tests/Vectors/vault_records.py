@@ -215,7 +215,7 @@ DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
 FORMER_SLOT = struct.Struct("<16sBB32sqQqB")
 PAIR = struct.Struct("<Q16s")
-MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER, MAXIMUM_TAKEN = 1000, 36_500, 64, 2048, 256, 256
+MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER = 1000, 36_500, 64, 2048, 256
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def parse_taken(data):
     cursor, taken = f.Cursor(data, "the changes that were taken"), []
     while not taken or cursor.position < len(data):
         taken.append((cursor.sequence(), cursor.take(16)))
-    is_right = len(taken) <= MAXIMUM_TAKEN and all(a < b for a, b in zip(taken, taken[1:]))
+    is_right = len(taken) <= MAXIMUM_PAIRS and all(a < b for a, b in zip(taken, taken[1:]))
     require(is_right, "the changes that were taken are too many, or do not ascend", "F15")
     return tuple(taken)
 

@@ -36,7 +36,7 @@ import Testing
     let directory = try TemporaryDirectory()
     var outcomes: Set<String> = []
     for one in vectors.cases { outcomes.insert(try vectors.check(one, in: directory, "\(one.name) (\(one.comment))")) }
-    #expect(outcomes.count == 7, "\(outcomes)")
+    #expect(outcomes.count == 9, "\(outcomes)")
   }
 }
 
@@ -114,6 +114,7 @@ private struct MergeVectors: Decodable {
   ]
   private static let refusals: [SecretError.Code: String] = [
     .unexpectedVault: "another-vault", .unexpectedKey: "another-key", .rolledBack: "rolled-back", .denied: "read-only",
+    .notAVault: "not-a-vault", .tampered: "tampered",
   ]
 }
 

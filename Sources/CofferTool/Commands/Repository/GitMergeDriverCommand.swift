@@ -68,11 +68,18 @@ struct GitMergeDriverCommand: ParsableCommand {
         "secret: A change of “\(identifier.account)” is left out: it came before the commit, and \(path) does not have it."
       )
     }
+    if report.leavesLimitOut {
+      note(
+        "secret: The history limit of the other side is left out: it came before the commit, and \(path) does not have it."
+      )
+    }
     let isPartial = operation == .revert && report.isPartial
     if isPartial {
-      note("secret: The revert does not undo everything: key slots stay, and so does what was changed again.")
+      note(
+        "secret: The revert does not undo everything: key slots and the history limit stay, and so does what was changed again."
+      )
     }
-    let isLacking = operation == .rebase && (keepsSome || !report.leftOut.isEmpty)
+    let isLacking = operation == .rebase && (keepsSome || report.leavesLimitOut || !report.leftOut.isEmpty)
     if report.conflicts.isEmpty && !keepsSome && !isLacking && !isPartial { return }
     note(
       isLacking
@@ -90,12 +97,9 @@ struct GitMergeDriverCommand: ParsableCommand {
       undoing: operation == .revert)
   }
 
-  /// The vault in the file, or `nil` if the file has none: git gives an empty one if both sides added the vault.
+  /// The vault in the file, or `nil` if the file is empty: git gives such a one if the commit added the vault.
   private static func copy(at path: String) throws(SecretError) -> VaultCopy? {
-    do throws(SecretError) { return try VaultCopy(at: path) } catch {
-      if error.code == .notAVault { return nil }
-      throw error
-    }
+    FileStatus(of: path)?.size == 0 ? nil : try VaultCopy(at: path)
   }
 
   private func advice(after error: SecretError?) -> [String] {
