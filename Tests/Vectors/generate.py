@@ -36,6 +36,7 @@ import vector_example
 import vector_identities
 import vector_key_text
 import vector_known_vaults
+import vector_lookups
 import vector_merged
 import vector_merges
 import vector_pins
@@ -81,6 +82,7 @@ def generated():
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     files["identities.json"] = vector_identities.text().encode()
     files["pins.json"] = vector_pins.text(suite).encode()
+    files[vector_lookups.NAME] = vector_lookups.text(suite, files).encode()
     merges = vector_cases_merged.made()
     files[vector_merges.BASE], files[vector_merges.NAME] = merges.made[merges.base], merges.text().encode()
     files["example.txt"] = vector_example.text(suite).encode()
@@ -118,6 +120,7 @@ def main(arguments):
     wrong += failures(files_of_format_1())
     wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
     wrong += vector_pins.failures(suite, files["pins.json"])
+    wrong += vector_lookups.failures(suite, files)
     wrong += merges.wrong
     if arguments:
         wrong += check_numbers.failures(files)
