@@ -199,6 +199,9 @@ STATED = {
     "values-swapped-and-tags": ["deploy", "session"],
     "value-padding-33-bytes-in-base": ["database"],
     "value-sealed-under-another-sequence-in-frame": ["session"],
+    "shown-item-offset-in-tail": ["github"],
+    "shown-item-length-104": ["github"],
+    "shown-item-value-after-block": ["database"],
     # The newest record of the name.
     "record-kind-3": ["probe"],
     "record-kind-2-in-base": ["probe"],
