@@ -36,6 +36,11 @@ def fields_kept(record):
     return tuple((kind, data) for kind, data in record.fields if kind not in KNOWN["put"] and kind & KEPT)
 
 
+def fields_moved(record):
+    """The fields that a value takes along to another name."""
+    return tuple((kind, data) for kind, data in record.fields if kind not in KNOWN["put"] and not kind & DROPPED)
+
+
 def parse_fields(cursor, holder):
     """The (type, bytes) pairs of a field list. `holder` is a key of `KNOWN`."""
     what = f"the fields of {cursor.what}"
