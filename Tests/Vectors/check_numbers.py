@@ -1,5 +1,6 @@
-"""Each numbered check of VaultFormat.md has a vector that only this check refuses, and so has each check that a lookup makes. The
-bytes that the page shows are those of the example. Part of `generate.py --check`."""
+"""Each numbered check of VaultFormat.md has a vector that only this check refuses, and so has each check of a lookup.
+
+The bytes that the page shows are those of the example. Part of `generate.py --check`."""
 
 import json
 import os
@@ -48,7 +49,8 @@ def held(refused, refusal=refusal):
 def refusal_of_lookup(file, entry):
     """The number of the check that refuses the lookup of the name in `entry`, or None."""
     try:
-        vault_lookup.opened(file, credential_of(entry["credential"]), r.Limits(**entry.get("limits", {}))).find(*entry["name"])
+        limits = r.Limits(**entry.get("limits", {}))
+        vault_lookup.opened(file, credential_of(entry["credential"]), limits).find(*entry["name"])
     except f.Refused as refused:
         return refused.check
     except Exception:  # as above

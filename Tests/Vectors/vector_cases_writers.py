@@ -78,14 +78,14 @@ def described():
         [put("tail removed", "tr", fields=LATER, **time(23))],
         [remove("tail removed", time=NOW + 24 * SECOND, fields=OTHER_LATER)],
     ]
-    slots = [key_slot(), passphrase_slot(), recipient_slot(), unknown_slot(9, 1, b"later"), unknown_slot(2, 7, noise(40, "slot"))]
+    unknown = [unknown_slot(9, 1, b"later"), unknown_slot(2, 7, noise(40, "slot"))]
     recent = [[number, noise(16, f"writers: a state {number}").hex()] for number in (18, 19)]
     taken = b"".join(birth(number) for number in (7, 8))
     return vault(
         "writers",
         items,
         tail,
-        slots,
+        [key_slot(), passphrase_slot(), recipient_slot(), *unknown],
         {"sequence": 20, "recent": recent, "items_per_block": 4},
         history={"versions": 10, "days": 0, "sequence": 3, "origin": {"sequence": 2, "tag": "11" * 16}},
         lineage=[FIRST_KEY, "22" * 32],
@@ -341,7 +341,7 @@ def rewrites(cases):
     value = b"new".hex()
     cases.add(
         "purge-and-set",
-        "a value that is stored with a purge of what is before it: what belongs to the secret stays, with the time of creation",
+        "a value that is stored with a purge of what is before it: what belongs to the secret stays",
         purge("versions", value=value, history="none"),
         copied | {"versions": "new[7 2002]"},
     )
@@ -417,8 +417,8 @@ def refusals(cases):
         cases.add(f"{name}-read-only", "an unknown read-only-compatible bit", operation, vector=vector, outcome=f.READ_ONLY)
         vector = "ok-highest-sequence"
         cases.add(f"{name}-highest-sequence", "no sequence is left", operation, vector=vector, outcome=f.LIMIT_REACHED)
-    vector = "fields-critical-first-put"
-    cases.add("set-critical", "a value after a record of a later program", new("probe"), vector=vector, outcome=f.UNSUPPORTED_VERSION)
+    vector, outcome = "fields-critical-first-put", f.UNSUPPORTED_VERSION
+    cases.add("set-critical", "a value after a record of a later program", new("probe"), vector=vector, outcome=outcome)
     for vector, comment, outcome in (
         ("fields-critical-first-put", "a record of a later program", f.UNSUPPORTED_VERSION),
         ("fields-critical-first-remove-in-base", "a removal of a later program", f.UNSUPPORTED_VERSION),
@@ -428,8 +428,13 @@ def refusals(cases):
         ("leases-reserved", "a wrong page of leases", f.TAMPERED),
     ):
         cases.add(f"rewrite-{vector}", comment, {"rewrite": {}}, vector=vector, outcome=outcome)
-    vector, rekey = "lineage-damaged", {"rekey": {"without": []}}
-    cases.add("rekey-lineage-damaged", "a damaged lineage, which a rekey makes longer", rekey, vector=vector, outcome=f.TAMPERED)
+    cases.add(
+        "rekey-lineage-damaged",
+        "a damaged lineage, which a rekey makes longer",
+        {"rekey": {"without": []}},
+        vector="lineage-damaged",
+        outcome=f.TAMPERED,
+    )
     vector = "ok-last-sequence-but-one"
     cases.add("set-last-sequence", "one sequence is left", new("one"), {"one": "new[]"}, vector=vector)
     cases.add(

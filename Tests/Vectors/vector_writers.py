@@ -36,9 +36,17 @@ def record_of(entry):
     return named | ({"fields": hexadecimal(record.fields)} if record.fields else {})
 
 
+def records_of(vault):
+    """All records, by account and sequence."""
+    entries = [one for found in vault.entries.values() for one in found]
+    return {(one.record.account, one.record.sequence): record_of(one) for one in entries}
+
+
 def slots_of(before, after):
-    """The key slots: those that were there before, in their order, then new ones, whose place in the header is not stated. A
-    number is that of a slot of the old header with the same bytes."""
+    """The key slots: those that were there before, in their order, then new ones, which may be anywhere in the header.
+
+    A number is the position in the old header of a slot with the same bytes.
+    """
     old_slots, new = [slot.raw for slot in before.header.slots], []
     for slot in after.header.slots:
         if slot.raw in old_slots:
@@ -59,13 +67,11 @@ def slots_of(before, after):
 
 
 def expectation(before, after):
-    """What the file is after the operation. A record that was there before, with the same bytes, is not listed."""
-    names = lambda vault: {(one.record.account, one.record.sequence): one for found in vault.entries.values() for one in found}
-    old, new = names(before), names(after)
-    same = {key for key in old if key in new and (old[key].value, old[key].record.fields) == (new[key].value, new[key].record.fields)}
+    """What the file is after the operation. A record that is as it was before is not listed."""
+    old, new = records_of(before), records_of(after)
     expect = {"outcome": DONE, "sequence": after.state.sequence}
     lists = {
-        "records": [record_of(one) for key, one in sorted(new.items(), key=lambda one: one[0]) if key not in same],
+        "records": [new[key] for key in sorted(new) if new[key] != old.get(key)],
         "dropped": sorted(list(key) for key in old.keys() - new.keys()),
     }
     if before.header.file_id != after.header.file_id:
