@@ -11,12 +11,12 @@ from vector_suite import edited
 NAME = "lookups.json"
 SERVICE = "com.example.app"
 MISSING = "missing"
-# A base vault of more than one service, or the intact vault, is looked up with so many names.
+# The file has so many names of an intact vault.
 MOST_NAMES = 12
-# Of the names with the same results in a vault with a fault, so many are in the file.
+# Of a vault with a fault it has so many names that are alike: found, missing or refused.
 MOST_ALIKE = 2
 NOT_THERE = (SERVICE, "not there")
-# These intact vaults take long, or their lookups say nothing more.
+# Intact vaults that take long, or of which the vectors themselves say all.
 LEFT_OUT = ("values", "passphrases", "default-cost", "largest-header", "largest-block", "longest-tail", "most-recent")
 
 
