@@ -35,7 +35,7 @@ extension VaultBackend {
   /// `ancestor` is needed to take only what one commit did, which changed it to the copy. With `undoing`, what the
   /// commit did that changed the copy to `ancestor` is undone, and nothing else comes.
   ///
-  /// Throws `.unexpectedVault` if one of the files is not a copy of this vault, `.unexpectedKey` if it has another master key,
+  /// Throws `.unexpectedVault` if a file is not a copy of this vault, `.unexpectedKey` if it has another master key,
   /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
   /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was
   /// changed, unless the error says that the change is in the vault and only the last barrier failed.
