@@ -127,7 +127,7 @@ package struct BaseIndex: Sendable {
         settings.lineage = lineage
       case FieldType.taken:
         settings.taken = try field.checkpoints()
-        guard (1...Layout.maximumTakenChanges).contains(settings.taken.count) else {
+        guard (1...Layout.maximumRecentChanges).contains(settings.taken.count) else {
           throw field.failure("has too many or no taken changes")
         }
       default:

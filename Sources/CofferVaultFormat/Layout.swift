@@ -44,15 +44,14 @@ package enum Layout {
   package static let rootEntryLength = 56
   /// The entry of an item in the directory of its block.
   package static let directoryEntryLength = 28
-  /// The largest number of recent changes that a root lists. A writer lists at most half as many, so that a merge can
-  /// list those of both sides.
+  /// The largest number of recent changes, and of taken ones, that a root lists. A writer lists at most half as
+  /// many recent ones, so that a merge can list those of both sides.
   package static let maximumRecentChanges = 2048
   /// What `trust --advance` adds to the sequence: more changes than any copy that was lost can have had.
   package static let advance = 1 << 20
   /// The most bytes that the unknown fields of a record or of the root have together.
   package static let maximumUnknownFields = 65_536
   package static let maximumFormerKeySlots = 256
-  package static let maximumTakenChanges = 256
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64
 

@@ -1,5 +1,6 @@
-"""Each numbered check of VaultFormat.md has a vector that only this check refuses, and the bytes that the page shows are those of
-the example. Part of `generate.py --check`."""
+"""Each numbered check of VaultFormat.md has a vector that only this check refuses, and so has each check of a lookup.
+
+The bytes that the page shows are those of the example. Part of `generate.py --check`."""
 
 import json
 import os
@@ -8,11 +9,15 @@ import re
 import commit_check
 import vault_described as d
 import vault_format as f
+import vault_lookup
 import vault_reader as r
+import vector_lookups
 from vector_bases import BASES, put
 from vector_outcome import credential_of
 from vector_suite import edited
 
+# R3: no lookup asks for a name that R2 refuses.
+IMPLIED_IN_LOOKUPS = {"R2"}
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Sources/CofferVault/Vault.docc/VaultFormat.md")
 
 
@@ -27,7 +32,7 @@ def refusal(file, entry):
     return None
 
 
-def held(refused):
+def held(refused, refusal=refusal):
     """The numbers of the checks without which nothing refuses a file that they refuse."""
     found = set()
     for file, entry in refused:
@@ -41,19 +46,62 @@ def held(refused):
     return found
 
 
+def refusal_of_lookup(file, entry):
+    """The number of the check that refuses the lookup of the name in `entry`, or None."""
+    try:
+        limits = r.Limits(**entry.get("limits", {}))
+        vault_lookup.opened(file, credential_of(entry["credential"]), limits).find(*entry["name"])
+    except f.Refused as refused:
+        return refused.check
+    except Exception:  # as above
+        return None
+    return None
+
+
+def refused_lookups(files):
+    """The lookups of lookups.json that must be refused. Where each lookup is refused, one name stands for all."""
+    vectors = {entry["name"]: entry for entry in json.loads(files["vectors.json"])}
+    lookups = json.loads(files[vector_lookups.NAME])
+    service = vector_lookups.SERVICE
+    names = [(one, vector_lookups.NOT_THERE) for outcome in lookups["refused"].values() for one in outcome]
+    for case in lookups["lookups"]:
+        for one in case["lookups"]:
+            if len(one["expect"]) == 1 and isinstance(one["expect"][0], str) and one["expect"][0] != vector_lookups.MISSING:
+                names.append((case["vector"], (one.get("service", service), one["account"])))
+    for vector, name in names:
+        entry = vectors[vector]
+        yield edited(files[entry["vault"]], entry), entry | {"name": name}
+    yield from too_long()
+
+
+def numbers_of_lookups(page):
+    """The checks that the page's table has for a lookup, and those of which a lookup has none."""
+    made, none = set(), set()
+    for checks, cell in re.findall(r"(?m)^\| ([A-Z]\d[^|]*) \| [^|]* \| [^|]* \| ([^|]*) \|$", page):
+        for first, last in re.findall(r"([A-Z]\d+)(?: to ([A-Z]\d+))?", checks):
+            numbers = range(int(first[1:]), int((last or first)[1:]) + 1)
+            (none if cell.startswith("none") else made).update(f"{first[0]}{number}" for number in numbers)
+    return made, none - made
+
+
 def refused_vectors(files):
     for entry in json.loads(files["vectors.json"]):
         if entry["expect"]["outcome"] not in (f.OK, f.RECOVERED):
             yield edited(files[entry["vault"]], entry), entry
-    # A value that is too long is too long for a vector that is kept.
+    yield from too_long()
+
+
+def too_long():
+    """Files that are too long for a vector that is kept, each with a name that a lookup does not find."""
+    # A value.
     padded = f.pad(bytes(f.MAXIMUM_VALUE + 1))
     tamper = lambda part, value: padded if part == "frame 0 padded value" else value
     description, credential = BASES["created"]
     made = d.NewFile(description | {"tail": [[put("one", "1")]]}, tamper=tamper)
     entry = {"credential": {"key_text": f.key_text(credential["key_text"]).decode()}}
-    yield made.file, entry
-    # So is a root that is too long.
-    yield d.NewFile(commit_check.with_root(longer=1)).file, entry
+    yield made.file, entry | {"name": (vector_lookups.SERVICE, "one")}
+    # A root.
+    yield d.NewFile(commit_check.with_root(longer=1)).file, entry | {"name": vector_lookups.NOT_THERE}
 
 
 def wrong_digits(page, files):
@@ -77,3 +125,9 @@ def failures(files):
         yield f"no vector is refused by the check {number} alone"
     for number in sorted(found - numbers):
         yield f"VaultFormat.md has no check {number}"
+    made, none = numbers_of_lookups(page)
+    found = held(refused_lookups(files), refusal_of_lookup)
+    for number in sorted((made & numbers) - found - IMPLIED_IN_LOOKUPS):
+        yield f"no lookup is refused by the check {number} alone"
+    for number in sorted((found - made) | (numbers - made - none)):
+        yield f"the table under Reading in VaultFormat.md does not say that a lookup makes the check {number}"

@@ -32,13 +32,16 @@ import vector_cases_merges
 import vector_cases_recipients
 import vector_cases_records
 import vector_cases_root
+import vector_cases_writers
 import vector_example
 import vector_identities
 import vector_key_text
 import vector_known_vaults
+import vector_lookups
 import vector_merged
 import vector_merges
 import vector_pins
+import vector_writers
 from vector_outcome import identity_outcome, key_outcome, outcome_of
 from vector_suite import Suite, edited
 
@@ -51,7 +54,7 @@ def read_file(path):
 
 
 def generated():
-    """Returns every file by name, and the suite."""
+    """Returns every file by name, the suite, and a line for each merge and each operation that is not as it is stated."""
     suite = Suite()
     for cases in (
         vector_cases_contents,
@@ -81,10 +84,13 @@ def generated():
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     files["identities.json"] = vector_identities.text().encode()
     files["pins.json"] = vector_pins.text(suite).encode()
+    files[vector_lookups.NAME] = vector_lookups.text(suite, files).encode()
     merges = vector_cases_merged.made()
     files[vector_merges.BASE], files[vector_merges.NAME] = merges.made[merges.base], merges.text().encode()
+    writers = vector_cases_writers.made(suite)
+    files[vector_writers.BASE], files[vector_writers.NAME] = writers.made, writers.text().encode()
     files["example.txt"] = vector_example.text(suite).encode()
-    return files, suite, merges
+    return files, suite, merges.wrong + writers.wrong
 
 
 def files_of_format_1():
@@ -113,12 +119,13 @@ def main(arguments):
     if arguments not in ([], ["--check"], ["--verbose"]):
         print("usage: generate.py [--check | --verbose]", file=sys.stderr)
         return 2
-    files, suite, merges = generated()
+    files, suite, misstated = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
     wrong += failures(files_of_format_1())
     wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
     wrong += vector_pins.failures(suite, files["pins.json"])
-    wrong += merges.wrong
+    wrong += vector_lookups.failures(suite, files)
+    wrong += misstated
     if arguments:
         wrong += check_numbers.failures(files)
         wrong += commit_check.failures()

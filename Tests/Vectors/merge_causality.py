@@ -178,6 +178,7 @@ class History(Judge):
             self.limit_events.append((limit, copy.limits))
             file = self.written(copy, now=now, history=described(limit))
             copy = replace(copy, file=file, limits=copy.limits | 1 << len(self.limit_events) - 1)
+            copy = replace(copy, limit=len(self.limit_events) - 1)
             self.keep(at, self.judge(copy, True), f"limit {limit}")
 
     def slots(self, at, copy, now):
@@ -225,10 +226,10 @@ class History(Judge):
             raise Wrong("another master key is merged", "")
         sets = "known", "limits", "slots", "removed", "dropped", "picked"
         both = {one: getattr(ours, one) | getattr(theirs, one) for one in sets}
-        surely = ours.known & ~ours.alone | theirs.known & ~theirs.alone
-        both["alone"] = (ours.alone | theirs.alone) & ~surely
+        surely = ours.surely | theirs.surely
+        both["alone"] = frozenset(one for one in ours.alone | theirs.alone if not surely >> one[0] & 1)
         copy = self.judge(replace(ours, file=file, **both), True)
-        self.judge_limit(copy, ours, theirs)
+        copy = self.judge_limit(copy, ours, theirs)
         self.judge_gone(ours, theirs, copy, report)
         return copy
 
@@ -236,19 +237,28 @@ class History(Judge):
         """The report names what was present and was erased by the other side, and nothing that is there."""
         for name in self.names if hasattr(report, "gone") else ():
             before, after = (self.shown(one.file, name) for one in (ours, copy))
-            erasers = [self.events[at].erases for at in self.heads(copy.known, name) if not ours.known >> at & 1]
-            must = before.present is not None and not after.stored and erasers and all(erasers)
-            is_named = self.lookup[name] in report.gone
-            if name not in copy.picked and (must and not is_named or is_named and after.present is not None):
+            must = before.present is not None and not after.readable
+            is_named, is_wrong = self.lookup[name] in report.gone, not before.readable or after.readable
+            if name not in copy.picked and (must and not is_named or is_named and is_wrong):
                 self.wrong("the report of what is gone", name, "had", before, "and has", after, report.gone)
 
-    def same(self, kind, one, two, with_present=True):
+    def is_wide(self, *copies):
+        """Whether no limit drops a version."""
+        return all(self.limit_of(copy) == WIDE for copy in copies)
+
+    def same(self, kind, one, two):
         for name in self.names:
             found = [self.shown(copy.file, name) for copy in (one, two)]
             if found[0].seen != found[1].seen:
                 self.wrong(f"{kind}: the heads differ", name, *found)
-            elif with_present and found[0].present != found[1].present:
+            elif found[0].present != found[1].present and name not in one.picked | two.picked:
                 self.wrong(f"{kind}: the present value differs", name, *found)
+            elif found[0].nothing != found[1].nothing and name not in one.picked | two.picked:
+                self.wrong(f"{kind}: keeps nothing differs", name, *found)
+            elif found[0].readable != found[1].readable and not one.dropped and not two.dropped and name not in one.picked | two.picked:
+                self.wrong(f"{kind}: the versions differ", name, *found)
+        if self.slot_ids(one.file) != self.slot_ids(two.file):
+            self.wrong(f"{kind}: the key slots differ")
 
     def merge(self, at):
         rng, ours, now, undo = self.rng, self.copies[at], self.clock(at), self.rng.random() < 0.5
@@ -290,15 +300,22 @@ class History(Judge):
             results.append(join(*((both, three), (three, both), (both, join(three, one)))[kind]))
         for one in results[1:]:
             if one and results[0]:
-                self.same("three copies", results[0], one, with_present=False)
+                self.same("three copies", results[0], one)
 
     # What git does
 
     def others_stay(self, kind, ours, file, name):
         for other in self.names:
             before, after = self.shown(ours.file, other), self.shown(file, other)
-            if other != name and (before.present, before.seen) != (after.present, after.seen):
+            values = lambda one: (one.present, one.seen, one.readable, one.nothing)
+            if other != name and values(before) != values(after) and (before.seen != after.seen or self.is_wide(ours)):
                 self.wrong(f"{kind}: another name is changed", other, "had", before, "and has", after)
+        if self.limit_of(ours) != self.limit_of(replace(ours, file=file)):
+            self.wrong(f"{kind}: the history limit is another")
+        if ours.removed & self.slot_ids(file):
+            self.wrong(f"{kind}: a removed key slot is there")
+        if kind == "revert" and self.slot_ids(ours.file) != self.slot_ids(file):
+            self.wrong("revert: the key slots are others")
 
     def pick(self, at):
         """The change of one commit of another branch."""
@@ -311,19 +328,29 @@ class History(Judge):
         name = self.events[event].name
         self.steps.append(f"{at}: pick of {self.events[event]}")
         try:
-            file, _ = self.merged(ours, after, self.clock(at), before.file)
+            file, report = self.merged(ours, after, self.clock(at), before.file)
         except f.Refused as refused:
             return self.wrong("pick: refused", refused.outcome)
         self.counts["picks"] += 1
         self.others_stay("pick", ours, file, name)
         if self.shown(before.file, name).present == self.shown(after.file, name).present is None:
-            return  # what is erased of a removed secret is nothing that can be taken
+            return self.judge_purge(ours, file, report, name, event)
         result = replace(ours, file=file, known=ours.known | 1 << event)
         if name not in ours.picked | after.picked:
-            self.judge_heads(name, self.shown(file, name), self.values(self.put_heads(result.known, name)))
-        alone = 1 << event if self.events[event].value is None or self.events[event].erases else 0
+            self.judge_heads(name, self.shown(file, name), self.values(self.put_heads(result.known, name)), result.known)
+        is_removal = self.events[event].value is None or self.events[event].erases
+        alone = {(event, self.events[event].past & ours.known)} if is_removal else set()
         result = replace(result, picked=ours.picked | {name}, alone=ours.alone | alone)
         self.keep(at, self.judge(result, True), "has it")
+
+    def judge_purge(self, ours, file, report, name, event):
+        """A commit was taken that erased a removed secret. What it knew is erased here too, or the secret is named."""
+        before, after = self.shown(ours.file, name), self.shown(file, name)
+        back = self.outside(ours.known, name, self.events[event].past)[1] & after.stored
+        if back and before.present is None:
+            self.wrong("pick of a purge: an erased value is there", name, "had", before, "and has", after)
+        elif back and self.lookup[name] not in report.left_out | report.gone:
+            self.wrong("pick of a purge: an erased value is there, and the secret is not named", name, "has", after)
 
     def revert(self, at):
         """One commit is taken back: the only head of its name."""
@@ -345,6 +372,11 @@ class History(Judge):
         wanted, shown = self.shown(before.file, name), self.shown(file, name)
         if wanted.present != shown.present:
             self.wrong("revert: the value is not that from before", name, "has", shown, "instead of", wanted)
+        lost = self.shown(ours.file, name).readable - shown.readable
+        if lost and self.is_wide(ours):
+            self.wrong("revert: the history loses a value", name, lost)
+        if wanted.present is not None and wanted.nothing != shown.nothing:
+            self.wrong("revert: keeps nothing is " + ("made up" if shown.nothing else "lost"), name, "has", shown, "was", wanted)
         result = self.event(replace(ours, file=file), name, shown.present, False, now)
         self.keep(at, self.judge(replace(result, picked=ours.picked | {name}), True), "is back")
 
@@ -362,8 +394,24 @@ class History(Judge):
             return None
         if self.slot_ids(file) & ours.removed:
             self.wrong("attack: a removed key slot is there")
+        result = replace(ours, file=file)
+        for other in self.copies:
+            self.after_attack(result, ours, theirs, other)
         for name in self.names:
             before, after = self.shown(ours.file, name), self.shown(file, name)
+            # What theirs did not know is no version that its erasures can take.
+            unseen = self.values(at for at in self.of(ours.known & ~theirs.known, name))
+            seen = self.values(self.of(theirs.known, name))
+            lost = before.readable & (unseen - seen) - after.readable
+            erasing = self.outside(ours.known | theirs.known, name, self.knew(theirs.known, name, lambda one: one.erases))[1]
+            if lost - erasing and self.is_wide(ours, result):
+                self.wrong("attack: a version that theirs did not know is lost", name, "had", before, "and has", after)
+            dead = self.outside(ours.known | theirs.known, name, self.dead(ours, name, lambda one: one.erases))[1]
+            if dead & after.stored:
+                self.wrong("attack: an erased value is there", name, "had", before, "and has", after)
+            gone = self.outside(ours.known | theirs.known, name, self.dead(ours, name, lambda one: one.value is None))[1]
+            if gone & after.seen:
+                self.wrong("attack: a removed value is present", name, "had", before, "and has", after)
             for head in self.put_heads(ours.known, name):
                 value, is_known = self.events[head].value, theirs.known >> head & 1
                 beaten = self.knew(theirs.known, name, lambda one: True) >> head & 1
@@ -373,6 +421,22 @@ class History(Judge):
                     promised = not is_known and value not in after.readable
                     self.wrong(kind, name, "had", before, "and has", after, promised=promised)
         return None
+
+    def after_attack(self, result, ours, theirs, other):
+        """The result of the attack is merged with a copy: no head of this is lost that neither of the two files knew."""
+        if other.master != ours.master:
+            return
+        try:
+            file, _ = self.merged(result, other, self.time)
+        except f.Refused:
+            return
+        both = ours.known | theirs.known
+        for name in self.names:
+            after, beaten = self.shown(file, name), self.knew(both, name, lambda one: True)
+            heads = [at for at in self.put_heads(other.known, name) if not (both | beaten) >> at & 1]
+            lost = self.values(heads) & self.shown(other.file, name).seen - after.readable
+            if lost:
+                self.wrong("attack: a head of the next copy is lost", name, lost, "of", self.shown(other.file, name), "in", after)
 
     def run(self):
         rng = self.rng

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the table of the worked example in VaultMerging.md, and checks that the page has it.
+"""Makes the tables of the worked examples in VaultMerging.md, and checks that the page has it.
 
 Exit status: 0 if each line is on the page, 1 otherwise.
 """
@@ -35,9 +35,9 @@ def stored(name, value, seconds):
     return put(name, value, service="example", created=NOW, modified=NOW + seconds * 1000)
 
 
-def merged(ours, theirs):
+def merged(ours, theirs, ancestor=None, undoes=False):
     times = c.judged({"now": NOW + 60_000}, ours, theirs)
-    return read(m.merged_file(ours, theirs, None, times, random)[0])
+    return read(m.merged_file(ours, theirs, ancestor, times, random, undoes)[0])
 
 
 def erased(vault):
@@ -75,6 +75,10 @@ def main():
     ann, ben, cem = copied([stored("api", "a2", 10)]), copied([stored("api", "a3", 20)]), erased(common)
     files = {"common": common, "Ann": ann, "Ben": ben, "Cem": cem, "M1": merged(ann, ben)}
     files["M2"] = merged(files["M1"], cem)
+    later = copied([stored("api", "a3", 20)], [stored("db", "d2", 30)])
+    files |= {"Ben 2": later, "taken": merged(common, later, ben)}
+    files["undone"] = merged(files["taken"], ben, later, True)
+    assert not m.merged(common, later, ben)[4].is_successor
     lines = [row(*one) for one in files.items()]
     every = [merged(merged(one, two), three) for one, two, three in permutations((ann, ben, cem))]
     assert all(outcome(one) == outcome(files["M2"]) for one in every)

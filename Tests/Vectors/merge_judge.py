@@ -4,6 +4,7 @@ Nothing here knows the rule of a merge.
 """
 
 import functools
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -46,7 +47,15 @@ class Copy:
     master: int = 0
     dropped: int = 0  # puts that a history limit may have dropped
     picked: frozenset = frozenset()  # names of which it knows an event and maybe not its past
-    alone: int = 0  # the removals that it has only because one commit was taken; their effect is not passed on
+    # The removals that it has only because one commit was taken, and what the taker knew of what they knew. Of what it did
+    # not know, nothing is passed on.
+    alone: frozenset = frozenset()
+    limit: int = 0  # the event that set its history limit
+
+    @property
+    def surely(self):
+        """The events that it does not only have because one commit was taken."""
+        return self.known & ~sum({1 << event for event, _ in self.alone})
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,11 @@ class Judge:
         own = (self.events[at] for at in self.of(known, name))
         return functools.reduce(int.__or__, (one.past for one in own if of(one)), 0)
 
+    def dead(self, copy, name, of):
+        """The same for a copy: of a removal that was taken alone, what its taker knew too."""
+        taken = (past for at, past in copy.alone if self.events[at].name == name and of(self.events[at]))
+        return functools.reduce(int.__or__, taken, self.knew(copy.surely, name, of))
+
     def outside(self, known, name, events):
         """The values of the known puts that are not among these events, and those of which all are."""
         every = self.values(self.of(known, name))
@@ -158,13 +172,15 @@ class Judge:
         """Judges the file, and returns the copy with what its history limit has dropped."""
         for name in self.names:
             shown, wanted = self.shown(copy.file, name), self.values(self.put_heads(copy.known, name))
-            erased = self.knew(copy.known & ~copy.alone, name, lambda one: one.erases)
+            erased = self.dead(copy, name, lambda one: one.erases)
             alive, dead = self.outside(copy.known, name, erased)
             if name in copy.picked:
                 self.judge_picked(copy, name, shown, wanted)
             else:
-                self.judge_heads(name, shown, wanted)
+                self.judge_heads(name, shown, wanted, copy.known)
             back = dead & (shown.stored if is_rewritten else shown.readable)
+            if is_rewritten and shown.stored - shown.readable and not self.limit_of(copy)[1]:  # ages are of no clock here
+                self.wrong("a version is stored that the limit drops", name, shown)
             if back:
                 self.wrong("picked: " * (name in copy.picked) + "an erased value is there", name, back, "of", shown)
             if name not in copy.picked:
@@ -173,7 +189,7 @@ class Judge:
         self.judge_slots(copy)
         return copy
 
-    def judge_heads(self, name, shown, wanted):
+    def judge_heads(self, name, shown, wanted, known):
         lost, more = wanted - shown.seen, shown.seen - wanted
         if lost:
             kind = "a head is only a version" if lost <= shown.readable else "a head is lost"
@@ -183,6 +199,10 @@ class Judge:
         elif more:
             kind = "what is no head is in conflict" if shown.present in wanted else "what is no head is present"
             self.wrong(kind, name, "has", shown, "instead of", wanted)
+        heads = self.put_heads(known, name)
+        newest = max((self.events[at].time for at in heads), default=0)
+        if heads and shown.present not in self.values(at for at in heads if self.events[at].time == newest):
+            self.wrong("an older head is present", name, "has", shown)
         if shown.present in shown.conflicts:
             self.wrong("a value is in conflict with itself", promised=False)
 
@@ -190,7 +210,7 @@ class Judge:
         """After one event was taken without its past, no head is lost, and nothing returns that a removal knew."""
         if wanted - shown.readable:
             self.wrong("picked: a head is lost", name, "has", shown, "instead of", wanted)
-        gone = self.outside(copy.known, name, self.knew(copy.known & ~copy.alone, name, lambda one: one.value is None))[1]
+        gone = self.outside(copy.known, name, self.dead(copy, name, lambda one: one.value is None))[1]
         if shown.seen & gone:
             self.wrong("picked: a removed value is present", name, "has", shown, "instead of", wanted)
         elif shown.seen - wanted:
@@ -213,11 +233,22 @@ class Judge:
         return replace(copy, dropped=copy.dropped | sum(1 << at for at in own))
 
     def judge_limit(self, copy, ours, theirs):
-        """Whoever did not change the limit does not decide it. Of two that did, one does."""
-        sides = [one for one, other in ((ours, theirs), (theirs, ours)) if one.limits & ~other.limits] or [ours]
-        allowed = {self.limit_of(one) for one in sides}
-        if self.limit_of(copy) not in allowed and not ours.picked | theirs.picked:
-            self.wrong("the history limit is another", self.limit_of(copy), "instead of", *allowed)
+        """Returns the copy with the event that its limit is of.
+
+        Whoever knows the limit of the other decides. If nobody does, the larger one counts; if both do, one of them. No
+        known change knew that one.
+        """
+        sides = [one for one, other in ((ours, theirs), (theirs, ours)) if one.limits >> other.limit & 1]
+        if not sides:
+            size = lambda one: (self.limit_of(one)[0], self.limit_of(one)[1] or math.inf)
+            sides = [one for one in (ours, theirs) if size(one) == max(size(ours), size(theirs))]
+        before = functools.reduce(int.__or__, (self.limit_events[at][1] for at in bits(copy.limits)), 0)
+        sides = [one for one in sides if not before >> one.limit & 1]
+        allowed = [one for one in sides if self.limit_of(one) == self.limit_of(copy)]
+        if not allowed and not ours.picked | theirs.picked:
+            self.wrong("the history limit is another", self.limit_of(copy), "of", self.limit_of(ours), self.limit_of(theirs))
+        latest = max((one.limit for one in allowed), default=max(ours.limit, theirs.limit))
+        return replace(copy, limit=latest)
 
     def judge_slots(self, copy):
         vault = self.read(copy.file)

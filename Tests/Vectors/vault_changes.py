@@ -170,6 +170,48 @@ def told(change, entries):
     return {kind: {**more, **one}}
 
 
+def moved(vault, old, new, time, now=None):
+    """The changes at `time` that give a secret another name. Both names are a service and an account.
+
+    The new name gets all versions with their times. If it has versions of its own, it gets only the present value, with
+    the time of the change. `now` is what the ages of versions are judged by.
+    """
+    limit, now = vault.root.history, time if now is None else now
+    entries = {name: vault.entries.get(p.lookup_id(vault.root.lookup_key, *name), []) for name in (old, new)}
+    newest = h.live(entries[old])
+    require(newest, "there is no such secret")
+    if h.kept(entries[new], limit, now):
+        existing = h.live(entries[new])
+        created = existing.record.created if existing else newest.record.created
+        changes = [renamed(newest, new, time, created)]
+    else:
+        earlier = [one for one in h.kept(entries[old], limit, now)[:-1] if one.record.is_put]
+        changes = [renamed(one, new, keeps_nothing=bool(one.record.field(p.KEEPS_NOTHING))) for one in earlier]
+        changes.append(renamed(newest, new, keeps_nothing=h.keeps_no_history(newest.record)))
+    service, account = old
+    return [*changes, {"remove": {"service": service, "account": account, "time": time}}]
+
+
+def renamed(entry, name, time=None, created=None, **more):
+    """The put of the entry's value under another name, with its own times unless others are given."""
+    record, (service, account) = entry.record, name
+    time = record.time if time is None else time
+    since = record.field(p.SINCE, record.time)
+    one = {
+        "service": service,
+        "account": account,
+        "value": entry.value.hex(),
+        "created": record.created if created is None else created,
+        "modified": time,
+        "label": record.field(p.LABEL),
+        "expires": record.field(p.EXPIRY),
+        "attributes": dict(record.field(p.ATTRIBUTES, ())),
+        "since": None if since == time else since,
+        "fields": [(kind, data.hex()) for kind, data in p.fields_moved(record)],
+    }
+    return {"put": one | more}
+
+
 def encoded_changes(vault, changes, random):
     """The frames of one transaction, and the state after it."""
     header, state = vault.header, vault.state
@@ -201,8 +243,8 @@ def check_cost(slots, limits=r.Limits()):
 def rewrite(path, credential, description, random=w.system_random):
     """Writes the vault anew. Returns its state.
 
-    The description may have `changes`, a `history` limit, `purge` (names), `now`, `remove_slots` (their ids), and, for a
-    new master key, `slots`, in place of the present ones.
+    The description may have `changes`, a `history` limit, `purge` (names), `now`, `remove_slots` (their ids), `add_slots`,
+    and, for a new master key, `slots`, in place of the present ones, or `credentials`, which open those that stay.
     """
     with locked(path) as descriptor:
         _, vault = opened_for_writing(descriptor, credential)
@@ -241,11 +283,13 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
     its state."""
     header = vault.header
     check_room(sequence)
-    is_rekey = "slots" in description
+    is_rekey = "slots" in description or "credentials" in description
     master = random(32, "new master key") if is_rekey else vault.master
     sealer = w.Sealer(master, header.vault_id, random(16, "new file id"), vault.root.lookup_key, random)
     removed = description.get("remove_slots", [])
-    if is_rekey:
+    if "credentials" in description:
+        slots = list(rewrapped(vault, description["credentials"], removed, sealer))
+    elif is_rekey:
         slots = d.described_slots(sealer, description["slots"])
     elif other:
         slots = m.merged_slots(vault, other)
@@ -283,6 +327,34 @@ def new_file(vault, entries, sequence, recent, description, random, other=None):
     return data, state
 
 
+def rewrapped(vault, credentials, removed, sealer):
+    """The key slots with the master key of `sealer`: those of recipients, and those that a credential opens."""
+    for index, slot in enumerate(vault.header.slots):
+        if not slot.known or slot.id.hex() in removed:
+            continue
+        part, head = f"key slot {index}", slot.header
+        if slot.recipient:
+            secret, share = w.agreed(sealer, part, slot.recipient)
+            head = head[: -len(slot.share)] + share
+        else:
+            secret = secret_of(slot, credentials, vault.header.vault_id)
+        if secret:
+            yield sealer.wrapped(part, head, secret)
+
+
+def secret_of(slot, credentials, vault_id):
+    """The slot secret of a key or passphrase slot, or None if no credential opens it."""
+    kinds = {f.PASSPHRASE_SLOT: r.Passphrase, f.KEY_SLOT: r.Key}
+    for one in credentials:
+        if isinstance(one, kinds[slot.type]):
+            secret = one.secret
+            if slot.type == f.PASSPHRASE_SLOT:
+                secret = f.argon2id(secret, slot.salt, slot.passes, slot.memory_kib)
+            if f.equal(f.slot_keys(secret, vault_id, slot.header)[1], slot.commitment):
+                return secret
+    return None
+
+
 def changes_of(vault):
     """The changes that the file shows: pairs of sequence and tag, ascending."""
     pairs = [*vault.recent, (vault.root.sequence, vault.state.root_tag)]
@@ -310,7 +382,7 @@ def root_fields(vault, description, sealer, is_rekey, sequence):
     if "history" in description:
         fields[p.HISTORY] = d.described_history({"sequence": sequence, **description["history"]})
     if "taken" in description:
-        taken = sorted(description["taken"])[-p.MAXIMUM_TAKEN :]
+        taken = sorted(description["taken"])[-p.MAXIMUM_PAIRS :]
         fields.pop(p.TAKEN, None)
         fields |= {p.TAKEN: b"".join(p.PAIR.pack(*one) for one in taken)} if taken else {}
     if is_rekey:

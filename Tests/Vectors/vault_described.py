@@ -3,8 +3,6 @@
 import struct
 from dataclasses import replace
 
-from nacl import bindings
-
 import vault_format as f
 import vault_hybrid as hybrid
 import vault_pins as pins
@@ -92,9 +90,7 @@ def described_slot(sealer, part, slot):
         elif len(recipient) > 32:
             kind, (secret, share) = f.HYBRID_SLOT, hybrid.encapsulate(recipient)
         else:
-            ephemeral = sealer.random(32, part + " ephemeral")
-            kind, share = f.X25519_SLOT, bindings.crypto_scalarmult_base(ephemeral)
-            secret = bindings.crypto_scalarmult(ephemeral, recipient)
+            kind, (secret, share) = f.X25519_SLOT, w.agreed(sealer, part, recipient)
         parameters = recipient + share
     else:
         salt = sealer.random(16, part + " salt")

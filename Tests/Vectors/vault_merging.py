@@ -38,18 +38,22 @@ def merge(path, other, credential, random=w.system_random, now=None, ancestor=No
 
 
 def opened_ancestor(file, ours):
-    """The ancestor, or None if it is none of this vault."""
-    try:
-        header = f.parse_header(file) if file else None
-        is_of_vault = header and (header.vault_id, header.commitment) == (ours.header.vault_id, ours.header.commitment)
-        return r.read_with_master(file, header, ours.master) if is_of_vault else None
-    except f.Refused:
+    """The ancestor, if there is one."""
+    if not file:
         return None
+    header = f.parse_header(file)
+    require(header.vault_id == ours.header.vault_id, "the ancestor is another vault", outcome=f.ANOTHER_VAULT)
+    require(header.commitment == ours.header.commitment, "the ancestor has another master key", outcome=f.ANOTHER_KEY)
+    return r.read_with_master(file, header, ours.master)
 
 
 def merged_file(ours, theirs, ancestor, description, random, undoes=False):
     """The bytes of the merge, its state, and a report."""
     entries, sequence, recent, limit, report = merged(ours, theirs, ancestor, description["time"], undoes)
+    for key, found in ours.entries.items():
+        was_there = h.live(found) or h.versions(found, ours.root.history, description["now"])
+        if was_there and not h.kept(entries.get(key, []), limit, description["now"]):
+            report.gone.add(key)
     description = {**description, "taken": report.taken}
     origin = limit.origin and {"sequence": limit.origin[0], "tag": limit.origin[1].hex()}
     history = {"versions": limit.versions, "days": limit.days, "sequence": limit.sequence, "origin": origin}
@@ -78,7 +82,8 @@ def merged(ours, theirs, ancestor=None, time=0, undoes=False):
     report.is_successor = not ancestor or not undoes and copies[2].state in {*copies[0].states} & {*copies[1].states}
     report.taken |= {*ours.root.taken}
     if report.is_successor:
-        report.taken = {*ours.root.taken, *theirs.root.taken} - {*copies[0].states, *copies[1].states}
+        shown = copies[0].tags | copies[1].tags
+        report.taken = {one for one in (*ours.root.taken, *theirs.root.taken) if one[1] not in shown}
         pairs, floor = sorted({*copies[0].states, *copies[1].states}), max(copy.floor for copy in copies[:2])
     sequence += 1
     limit, birth = merged_limit(copies, parted, agreed, sequence, undoes)
@@ -99,7 +104,7 @@ class Copy:
 
     def __init__(self, vault):
         self.vault, self.states, self.floor = vault, c.changes_of(vault), vault.root.floor
-        self.tags = {tag for _, tag in (*self.states, *vault.root.taken)}
+        self.tags, self.taken = {tag for _, tag in self.states}, {*vault.root.taken}
         self.state = vault.state.sequence, vault.state.tail_tag
 
     def birth(self, change):
@@ -111,7 +116,7 @@ class Copy:
 
     def knows(self, change, birth, parted):
         """Whether this file has or had a change of the other one. The files parted at the sequence `parted`."""
-        return change.sequence <= parted or birth[1] in self.tags
+        return change.sequence <= parted or birth[1] in self.tags or birth in self.taken
 
     def ones(self, key):
         return [One(entry, self) for entry in h.remembered(self.vault.entries.get(key, []))]
@@ -153,9 +158,10 @@ def pairs(ones, others):
 
 
 def heads(ones):
-    """The newest of these that is not left out, as the last, and those that stand beside it."""
-    ones = [one for one in ones if not one.is_left_out]
-    return [one for one in ones if one is ones[-1] or h.stands_beside(one.entry, ones[-1].entry)]
+    """The newest of these that is not left out, as the last, and those that stand beside it or beside the last of all."""
+    here = [one for one in ones if not one.is_left_out]
+    beside = [here[-1].entry, ones[-1].entry] if here else []
+    return [one for one in here if one is here[-1] or any(h.stands_beside(one.entry, other) for other in beside)]
 
 
 def puts(ones):
@@ -178,8 +184,15 @@ class Secret:
         is_other = len(copies) == 3 and is_same and not undoes
         self.is_undone = undoes and has_changed and bool(is_undoable and (self.ours or self.present))
         self.is_refusable, self.is_back = has_changed and not undoes, not ancestors
-        self.is_left_out = is_other and any(not copies[0].knows(one, one.birth, parted) for one in theirs)
+        if theirs:
+            is_unknown = any(not copies[0].knows(one, one.birth, parted) for one in theirs)
+        else:
+            is_unknown = any(copies[1].knows(one, one.birth, parted) for one in puts(self.ours))
+        self.is_left_out = is_other and is_unknown
         if len(copies) == 3 and (undoes or is_same):
+            stays = [*puts(self.ours), *(one for one, _ in pairs(self.ours, self.theirs))]
+            for one, _ in pairs(self.ours, before):
+                one.is_known = not undoes and one not in stays and copies[1].knows(one, one.birth, parted)
             self.theirs = []
         else:
             for one, two in pairs(self.ours, self.theirs):
@@ -223,8 +236,6 @@ class Secret:
             given, is_moved = found, True
         # A remove stays only directly after a put.
         found = [one for before, one in zip([None, *found], found) if one.is_put or before and before.is_put]
-        if self.ours and not found:
-            report.gone.add(self.key)
         if newest:
             newest.is_new = newest.is_new or is_moved
         is_new = False

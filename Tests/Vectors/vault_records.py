@@ -36,6 +36,11 @@ def fields_kept(record):
     return tuple((kind, data) for kind, data in record.fields if kind not in KNOWN["put"] and kind & KEPT)
 
 
+def fields_moved(record):
+    """The fields that a value takes along to another name."""
+    return tuple((kind, data) for kind, data in record.fields if kind not in KNOWN["put"] and not kind & DROPPED)
+
+
 def parse_fields(cursor, holder):
     """The (type, bytes) pairs of a field list. `holder` is a key of `KNOWN`."""
     what = f"the fields of {cursor.what}"
@@ -215,7 +220,7 @@ DIRECTORY_ENTRY = struct.Struct("<16sQI")
 PLACE = struct.Struct("<Q")
 FORMER_SLOT = struct.Struct("<16sBB32sqQqB")
 PAIR = struct.Struct("<Q16s")
-MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER, MAXIMUM_TAKEN = 1000, 36_500, 64, 2048, 256, 256
+MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS, MAXIMUM_FORMER = 1000, 36_500, 64, 2048, 256
 
 
 @dataclass(frozen=True)
@@ -287,7 +292,7 @@ def parse_taken(data):
     cursor, taken = f.Cursor(data, "the changes that were taken"), []
     while not taken or cursor.position < len(data):
         taken.append((cursor.sequence(), cursor.take(16)))
-    is_right = len(taken) <= MAXIMUM_TAKEN and all(a < b for a, b in zip(taken, taken[1:]))
+    is_right = len(taken) <= MAXIMUM_PAIRS and all(a < b for a, b in zip(taken, taken[1:]))
     require(is_right, "the changes that were taken are too many, or do not ascend", "F15")
     return tuple(taken)
 
@@ -384,10 +389,12 @@ def lineage_associated(vault_id):
 
 
 def open_lineage(lineage_key, vault_id, sealed):
+    """The keys. Without a `lineage_key` they stay sealed, and only their number is checked."""
+    count, rest = divmod(len(sealed) - f.SEAL_OVERHEAD, 32)
+    require(rest == 0 and 1 <= count <= MAXIMUM_LINEAGE, f"the sealed lineage has {len(sealed)} bytes", "F9")
+    if not lineage_key:
+        return ()
     keys = f.open_seal(lineage_key, lineage_associated(vault_id), sealed, "the lineage")
-    require(len(keys) % 32 == 0, f"the lineage has {len(keys)} bytes", "F9")
-    count = len(keys) // 32
-    require(1 <= count <= MAXIMUM_LINEAGE, f"the lineage has {count} keys", "F9")
     return tuple(keys[32 * index :][:32] for index in range(count))
 
 

@@ -9,6 +9,8 @@ import os
 import struct
 from dataclasses import replace
 
+from nacl import bindings
+
 import vault_format as f
 import vault_records as p
 
@@ -49,7 +51,10 @@ class Sealer:
         body = struct.pack("<q", created) + bytes([len(label)]) + label + parameters
         length = 4 + 16 + len(body) + 32 + 24 + 48
         head = struct.pack("<BBH", kind, 1, length) + self.random(16, part + " id") + body
-        head = self.tamper(part + " header", head)
+        return self.wrapped(part, self.tamper(part + " header", head), secret)
+
+    def wrapped(self, part, head, secret):
+        """The slot with this header, which wraps the master key under `secret`."""
         wrapping, commitment = f.slot_keys(secret, self.vault_id, head)
         nonce = self.random(24, part + " nonce")
         wrapped = f.seal(wrapping, nonce, self.vault_id + head, self.tamper(part + " master key", self.master))
@@ -112,6 +117,12 @@ class Sealer:
     def lineage(self, keys):
         associated = p.lineage_associated(self.vault_id)
         return f.seal(self.keys[f.LINEAGE], self.random(24, "lineage nonce"), associated, b"".join(keys))
+
+
+def agreed(sealer, part, recipient):
+    """A new secret for an X25519 recipient, and its share."""
+    ephemeral = sealer.random(32, part + " ephemeral")
+    return bindings.crypto_scalarmult(ephemeral, recipient), bindings.crypto_scalarmult_base(ephemeral)
 
 
 class FileWriter:

@@ -160,6 +160,17 @@ def items(suite):
     }
     for name, (comment, fault) in places.items():
         suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
+        # The first item was replaced in the tail, where a lookup finds it. The other one was not.
+        suite.resealed(f"shown-item-{name}", f"{comment}, present", "small", TAMPERED, {"block 1 item 1": fault})
+    start, length = suite.made["small"].parts["block 0 value 1"]
+    copied = suite.made["small"].file[start : start + length]
+    suite.resealed(
+        "shown-item-value-after-block",
+        "a value after its block",
+        "small",
+        TAMPERED,
+        {"block 0 item 1": number(-8, "Q", suite.end("small", "block 0")), "gap before block 1 value 0": constant(copied)},
+    )
     for name, comment, fault in (
         ("sequence", "a sequence under which the value was not sealed", flip(SEQUENCE)),
         ("sequence-above-root", "a sequence above the root's", number(SEQUENCE, "Q", 11)),

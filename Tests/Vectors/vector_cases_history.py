@@ -248,14 +248,14 @@ def limits(suite):
     pairs = [p.PAIR.pack(sequence, bytes([tag]) * 16) for sequence, tag in ((1, 2), (1, 3), (9, 1))]
     taken = {
         "ok-taken-changes-3": ("three", b"".join(pairs)),
-        "ok-taken-changes-256": ("as many as there can be", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 257))),
+        "ok-taken-changes-2048": ("as many as there can be", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 2049))),
         "taken-changes-none": ("none", b""),
         "taken-changes-23-bytes": ("23 bytes", pairs[0][:-1]),
         "taken-changes-25-bytes": ("25 bytes", pairs[0] + b"\0"),
         "taken-changes-twice": ("one twice", pairs[0] * 2),
         "taken-changes-descend": ("not ascending", pairs[1] + pairs[0]),
         "taken-changes-sequence-0": ("a sequence of 0", bytes(24)),
-        "taken-changes-257": ("257", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 258))),
+        "taken-changes-2049": ("2,049", b"".join(p.PAIR.pack(n, bytes(16)) for n in range(1, 2050))),
     }
     for name, (comment, data) in taken.items():
         outcome = f.OK if name.startswith("ok-") else TAMPERED

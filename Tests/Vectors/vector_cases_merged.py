@@ -415,7 +415,7 @@ def commits(files):
     )  # fmt: skip
     pick(
         "pick after an erasure", "the commit did nothing to a secret that its branch has erased", "c is 1", "a is erased, b is 1",
-        {"a": "0", "b": "0 1", "c": "1"}, ancestor="a is erased",
+        {"a": "0", "b": "0 1", "c": "1"}, ancestor="a is erased", left_out=["a"],
     )  # fmt: skip
     pick(
         "pick of what does not come from the ancestor", "theirs does not show the state of the ancestor", "a is 1, then 3",
@@ -465,22 +465,42 @@ def commits(files):
     )  # fmt: skip
     undo("undo of a limit", "the limit of ours stays", "limit 5, b is 1", "common", {"b": "0 1"}, ancestor="limit 5", limit=(5, 0))
     undo("undo of what ours does not have", "ours has only what theirs has", "c is 1", "common", {"a": "0", "c": "1"}, ancestor="a is 1")
-    for ancestor in ("no vault", "cut", "flipped"):
-        pick(
-            f"ancestor: {ancestor}", "a file that is no ancestor: both files are merged", "c is 1", "a is 1, b is 3",
-            {"a": "0 1", "b": "0 3", "c": "1"}, ancestor=ancestor,
-        )  # fmt: skip
-    files.case(
-        "ancestor: another vault", "a vault with another id", "c is 1", "a is 1, b is 3",
-        {"a": "0 1", "b": "0 3", "c": "1"}, ancestor="another vault",
+    unusable = {"no vault": f.NOT_A_VAULT, "cut": f.TAMPERED, "flipped": f.TAMPERED}
+    for ancestor, outcome in (unusable | {"another vault": f.ANOTHER_VAULT, "another key": f.ANOTHER_KEY}).items():
+        for name, undoes in ((f"ancestor: {ancestor}", False), (f"undo, ancestor: {ancestor}", True)):
+            files.case(
+                name, "an ancestor that cannot be used: neither file is merged", "c is 1", "a is 1, b is 3", {},
+                ancestor=ancestor, undoes=undoes, outcome=outcome,
+            )  # fmt: skip
+    files.commit("a is removed, c is 1", "a is removed", stored("c", "1", 40))
+    files.rewrite("a is removed, then erased", "a is removed", purge=[one("a")])
+    pick(
+        "taking a purge of what is removed", "what could be restored is erased", "a is removed, c is 1",
+        "a is removed, then erased", {"c": "1"}, ancestor="a is removed", erased=["a"],
     )  # fmt: skip
-    files.case(
-        "ancestor: another key", "a vault with another master key", "c is 1", "a is 1, b is 3",
-        {"a": "0 1", "b": "0 3", "c": "1"}, ancestor="another key",
+    files.rewrite("a is 1, the versions erased", "a is 1", purge=[one("a")])
+    pick(
+        "taking a purge of earlier versions", "only what the commit has dropped is dropped", "b is 1 after a is 1, then 3",
+        "a is 1, the versions erased", {"a": "1 3", "b": "0 1"}, ancestor="a is 1",
     )  # fmt: skip
-    undo(
-        "undo without an ancestor", "a file that is no ancestor, and a commit to undo: both files are merged", "c is 1",
-        "a is 1, b is 3", {"a": "0 1", "b": "0 3", "c": "1"}, ancestor="no vault",
+    pick(
+        "taking a purge of a value that ours has still", "no present value goes with a commit that did not remove it",
+        "c is 1", "rewritten without versions", {"a": "0", "c": "1"}, ancestor="a is 1, then 3", left_out=["a"],
+    )  # fmt: skip
+    pick(
+        "a removal before the commit", "the ancestor has removed what ours has", "a is 1", "a is removed, c is 1",
+        {"a": "0 1", "c": "1"}, ancestor="a is removed", left_out=[],
+    )  # fmt: skip
+    pick(
+        "a removal before the commit, of what ours has", "the ancestor has removed what ours has", "b is 1",
+        "a is removed, c is 1", {"a": "0", "b": "0 1", "c": "1"}, ancestor="a is removed", left_out=["a"],
+    )  # fmt: skip
+    files.merge("merge of 1 and 2, later", "a is 1", "a is 2, later")
+    files.commit("a is 7", "common", stored("a", "7", 60))
+    files.merge("1, 2 and 7", "a is 7", "merge of 1 and 2, later")
+    pick(
+        "a conflict beside what is left out", "its values stay in conflict", "merge of 1 and 2, later", "1, 2 and 7",
+        {"a": "0 1! 2"}, ancestor="a is 7", left_out=["a"],
     )  # fmt: skip
 
 
@@ -492,9 +512,9 @@ def taken(files):
     files.rewrite("b is 3 was taken and erased", "b is 3 was taken", **erase)
     files.commit("b is 3 was taken, then 4", "b is 3 was taken", stored("b", "4", 121))
     files.commit("a is 1, b is 3, then 8", "a is 1, b is 3", stored("b", "8", 50))
-    for count, numbers in ((200, range(1, 401, 2)), (100, range(2, 202, 2))):
+    for count, numbers in (("1,500", range(1, 3001, 2)), ("800", range(2, 1602, 2))):
         births = b"".join(p.PAIR.pack(one, bytes.fromhex(tag(one, "taken"))) for one in numbers)
-        fields = {"root_fields": [[p.TAKEN, births.hex()]], "tail": [[stored("a", str(count), count)]]}
+        fields = {"root_fields": [[p.TAKEN, births.hex()]], "tail": [[stored("a", str(len(numbers)), len(numbers))]]}
         files.describe(f"{count} taken", described(f"{count} taken", [], 9, [3, 8], **fields))
     case = files.case
     case(
@@ -517,7 +537,14 @@ def taken(files):
         "taken, and the branch goes on", "the branch replaced it, and so did ours", "b is 3 was taken, then 4",
         "a is 1, b is 3, then 8", {"a": "0 1", "b": "0 3 8! 4", "c": "1"},
     )  # fmt: skip
-    case("most taken changes", "of more than 256 the lowest go", "200 taken", "100 taken", {})
+    files.rewrite("b is 3 and d is 4 at once", "common", changes=[stored("b", "3", 70), stored("d", "4", 71)])
+    files.rewrite("b is erased again", "b is 3 and d is 4 at once", changes=[removed("b", 72, keeps_nothing=True)], purge=[one("b")])
+    files.merge("b of two was taken", "c is 1", "b is 3 and d is 4 at once", "b is erased again")
+    case(
+        "taken with another of one rewrite", "a change that came with a taken one is not known", "b of two was taken",
+        "b is 3 and d is 4 at once", {"b": "0 3", "c": "1", "d": "4"},
+    )  # fmt: skip
+    case("most taken changes", "of more than 2,048 the lowest go", "1,500 taken", "800 taken", {})
 
 
 def others(files):

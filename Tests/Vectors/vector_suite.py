@@ -126,7 +126,7 @@ class Suite:
     """Collects the entries of vectors.json."""
 
     def __init__(self):
-        self.entries = []
+        self.entries, self.descriptions = [], {}
         self.made = {name: d.NewFile(description) for name, (description, _) in BASES.items()}
 
     def files(self):
@@ -219,6 +219,7 @@ class Suite:
             entry["expect"] |= {"sequence": state.sequence, "pin": made.pin(state)} | contents
         assert all(entry["name"] != other["name"] for other in self.entries), name
         self.entries.append(entry)
+        self.descriptions[name] = description
 
     def json(self):
         return "[\n" + ",\n".join(json.dumps(entry) for entry in self.entries) + "\n]\n"

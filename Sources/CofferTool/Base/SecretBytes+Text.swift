@@ -34,8 +34,7 @@ extension SecretBytes {
   /// Prints a note if the bytes end in CR or CR LF, which is often a mistake.
   func noteCarriageReturn() {
     if endsWithCarriageReturn {
-      note(
-        "The value ends in a carriage return, as lines of Windows text do (CR LF), and is stored unchanged.")
+      note("The value ends in a carriage return, as lines of Windows text do (CR LF), and is stored unchanged.")
     }
   }
 }

@@ -58,9 +58,7 @@ struct CompletionAnswer {
   }
 
   /// The records of the candidates that a shell may show as they are.
-  private func answer(
-    _ completion: Completion, _ records: (Completion.Candidate) -> [String]
-  ) -> [String] {
+  private func answer(_ completion: Completion, _ records: (Completion.Candidate) -> [String]) -> [String] {
     if let other = completion.other { return [other.rawValue] }
     let shown = completion.candidates.filter { !$0.text.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
     return ["words"] + shown.flatMap(records)

@@ -5,8 +5,7 @@ extension Diagnosis {
   /// Examines the session bus, the keyring on it and the collection with that alias or label, or the default one. Each
   /// step is taken only if the one before was good.
   mutating func examineKeyring(_ collection: String?) {
-    let status = KeyringBackend.probe(
-      environment: configuration.environmentWithoutKeys, collection: collection)
+    let status = KeyringBackend.probe(environment: configuration.environmentWithoutKeys, collection: collection)
     guard status.isBusReachable else {
       let absence = SecretError(
         .unavailable, "There is no session bus, so no keyring can be reached.", advice: "Use another backend."

@@ -64,9 +64,7 @@ extension Diagnosis {
     let kinds = names.indices.filter { names.firstIndex(of: names[$0]) == $0 }.map { names[$0] }
       .joined(separator: ", or ")
     if let weakness = description.keySlots.quantumWeakness {
-      add(
-        .note, "key", weakness, "Ask for hybrid recipients (secret key new), add them, and remove the others."
-      )
+      add(.note, "key", weakness, "Ask for hybrid recipients (secret key new), add them, and remove the others.")
     }
     let isPrivate = FileStatus(of: path).map { $0.mode & 0o044 == 0 } ?? true
     if isPrivate || configuration.isInWorkTree(path) {
@@ -85,9 +83,7 @@ extension Diagnosis {
   ) -> Bool {
     do throws(SecretError) {
       try vault.unlock()
-      add(
-        .ok, "key",
-        "the vault was opened with the credential from \(source() ?? "no source")")
+      add(.ok, "key", "the vault was opened with the credential from \(source() ?? "no source")")
       try examineMembers(vault, description)
       try examineCondition(vault)
       try examineClock(vault)
@@ -104,9 +100,7 @@ extension Diagnosis {
   }
 
   /// Says who can open the vault and who could.
-  private mutating func examineMembers(
-    _ vault: VaultBackend, _ description: VaultDescription
-  ) throws(SecretError) {
+  private mutating func examineMembers(_ vault: VaultBackend, _ description: VaultDescription) throws(SecretError) {
     let former = try vault.formerKeySlots().reversed()
     let slots = description.keySlots.map { "\($0.summary) since \($0.created.day)" }
     add(.ok, "key", "the vault opens with \(slots.listed(most: 10))")

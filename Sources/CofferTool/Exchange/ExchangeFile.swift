@@ -97,8 +97,7 @@ struct ExchangeFile: Codable {
       guard seen.insert(identifier).inserted else {
         throw failure(file, place, "repeats the secret “\(identifier.account)”")
       }
-      var metadata = SecretMetadata(
-        label: entry.label, expires: entry.expires, attributes: entry.attributes ?? [:])
+      var metadata = SecretMetadata(label: entry.label, expires: entry.expires, attributes: entry.attributes ?? [:])
       metadata.created = entry.created
       try metadata.validate()
       return ExchangedSecret(identifier: identifier, value: bytes, metadata: metadata)

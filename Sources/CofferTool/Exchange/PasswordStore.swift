@@ -95,8 +95,7 @@ struct PasswordStore {
     case ENOENT, ENOTDIR: Failure(.noInput, "There is no file or directory \(path). Nothing was imported.")
     case EACCES: Failure(.refused, "\(path) cannot be read: permission denied. Nothing was imported.")
     case ELOOP:
-      Failure(
-        .inputOutput, "\(path) is a link that leads back to itself. Nothing was imported; remove the link.")
+      Failure(.inputOutput, "\(path) is a link that leads back to itself. Nothing was imported; remove the link.")
     default: Failure(.inputOutput, "\(path) cannot be read: \(FileSystemError(code)). Nothing was imported.")
     }
   }

@@ -28,8 +28,7 @@ struct Template: ~Copyable {
       filters = try parts.dropFirst().map { name in
         if let filter = TemplateFilter(rawValue: name) { return filter }
         let all = TemplateFilter.allCases.map(\.rawValue).joined(separator: ", ")
-        throw Failure.usage(
-          "“\(name)” is not a filter. Use one of \(all); in a name, write a vertical bar as %7C.")
+        throw Failure.usage("“\(name)” is not a filter. Use one of \(all); in a name, write a vertical bar as %7C.")
       }
     }
 

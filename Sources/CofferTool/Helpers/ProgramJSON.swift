@@ -9,9 +9,7 @@ enum ProgramJSON {
     try decode(ValueInput.readStandardInput(), as: type, expected: expected)
   }
 
-  static func decode<T: Decodable>(
-    _ text: SecretBytes, as type: T.Type, expected: String
-  ) throws(Failure) -> T {
+  static func decode<T: Decodable>(_ text: SecretBytes, as type: T.Type, expected: String) throws(Failure) -> T {
     let data = text.withBytes { $0.withUnsafeBytes { Data($0) } }
     do {
       return try JSONDecoder().decode(type, from: data)

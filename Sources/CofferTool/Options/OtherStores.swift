@@ -4,9 +4,7 @@ internal import Coffer
 /// passphrase.
 enum OtherStores {
   /// Whether `condition` holds for the default store of a backend: for a keyring only if it runs and is unlocked.
-  static func has(
-    _ name: BackendName, where condition: (any SecretBackend) throws(SecretError) -> Bool
-  ) -> Bool {
+  static func has(_ name: BackendName, where condition: (any SecretBackend) throws(SecretError) -> Bool) -> Bool {
     let configuration = BackendConfiguration.current().unattended
     #if Keyring
     if name == .keyring {

@@ -24,8 +24,6 @@ struct ProfileOption: ParsableArguments {
   /// The failure of an option or a command that needs the project's file.
   static func missingProject(_ what: String) throws -> Failure {
     let project = try Project.required()
-    return .usage(
-      "\(what) needs \(project.path), which --backend, --vault and --collection ignore. Leave them out."
-    )
+    return .usage("\(what) needs \(project.path), which --backend, --vault and --collection ignore. Leave them out.")
   }
 }

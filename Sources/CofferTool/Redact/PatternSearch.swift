@@ -101,9 +101,7 @@ struct PatternSearch {
   }
 
   /// Adds a pattern whose bytes end before `end`. If the value ends within a base64 character, that one must agree too.
-  private func complete(
-    _ pattern: RedactionPatterns.Pattern, _ kind: Int, at end: Int, _ match: inout Match
-  ) {
+  private func complete(_ pattern: RedactionPatterns.Pattern, _ kind: Int, at end: Int, _ match: inout Match) {
     match.agrees(pattern, kind)
     var end = end
     if pattern.sharedBits > 0 {

@@ -50,8 +50,7 @@ struct CommandLaunch: ~Copyable {
     let text = SecretWriter.joined([SecretBytes(names), environment.bytes])
     let file: Descriptor
     do throws(FileSystemError) { file = try Descriptor(opened: coffer_memfd("secret")) } catch {
-      throw SecretError(
-        .unsupported, "A file in memory cannot be created: \(error).", advice: "Leave out --redact.")
+      throw SecretError(.unsupported, "A file in memory cannot be created: \(error).", advice: "Leave out --redact.")
     }
     defer { withExtendedLifetime(file) {} }
     try Output(descriptor: file.number, name: "a file in memory").write(text)

@@ -27,8 +27,7 @@ extension CommandRelay {
         try file.start(spawn, arguments, launch.environment)
       }
       redirectToNullDevice([STDIN_FILENO])
-      return CommandRelay(
-        process: process, signals: signals, outputs: piped, session: nil, ownsTerminal: false)
+      return CommandRelay(process: process, signals: signals, outputs: piped, session: nil, ownsTerminal: false)
     }
     spawn.isSessionLeader = true
     let inner = try outer.makeInner()

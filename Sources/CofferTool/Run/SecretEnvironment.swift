@@ -28,9 +28,7 @@ struct SecretEnvironment: ~Copyable {
 
   /// These variables with the values that `backend` has now. Adds the secrets that differ to `changed`. Throws if one
   /// is missing.
-  func current(
-    in backend: any SecretBackend, changed: inout Set<SecretIdentifier>
-  ) throws -> SecretEnvironment {
+  func current(in backend: any SecretBackend, changed: inout Set<SecretIdentifier>) throws -> SecretEnvironment {
     let values = try backend.secrets(Array(secrets))
     var current = SecretEnvironment()
     current.plain = plain

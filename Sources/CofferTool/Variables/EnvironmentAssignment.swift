@@ -10,9 +10,7 @@ struct EnvironmentAssignment {
 
 extension EnvironmentAssignment {
   /// Parses the argument of `--set` or `--file`, which has the form `VAR=NAME`. `identifier` parses NAME.
-  init(
-    _ text: String, isFile: Bool = false, _ identifier: (String) throws -> SecretIdentifier
-  ) throws {
+  init(_ text: String, isFile: Bool = false, _ identifier: (String) throws -> SecretIdentifier) throws {
     self.isFile = isFile
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       throw Failure.usage("“\(text)” has no equals sign. Write \(isFile ? "--file" : "--set") VAR=NAME.")

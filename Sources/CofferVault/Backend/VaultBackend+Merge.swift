@@ -34,11 +34,10 @@ extension VaultBackend {
   /// Makes one vault of this one and of a copy of it, such as that of another branch. `VaultMerging` specifies how.
   /// Returns what came from the copy, which is not changed.
   ///
-  /// `ancestor` is needed to take only what one commit did, which changed it to the copy. A file that is none is
-  /// ignored. With `undoing`, what the commit did that changed the copy to `ancestor` is undone, and nothing else
-  /// comes.
+  /// `ancestor` is needed to take only what one commit did, which changed it to the copy. With `undoing`, what the
+  /// commit did that changed the copy to `ancestor` is undone, and nothing else comes.
   ///
-  /// Throws `.unexpectedVault` if the file is not a copy of this vault, `.unexpectedKey` if it has another master key,
+  /// Throws `.unexpectedVault` if a file is not a copy of this vault, `.unexpectedKey` if it has another master key,
   /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
   /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was
   /// changed, unless the error says that the change is in the vault and only the last barrier failed.

@@ -40,7 +40,11 @@ extension VaultSession {
   ) throws(SecretError) -> (merge: VaultMerge, report: MergeReport) {
     let theirs = try openCopy(copy, of: vault)
     try theirs.file.requireKnownFeatures()
-    let ancestor = try ancestor.flatMap { one throws(SecretError) in try openAncestor(one, of: vault) }
+    let ancestor = try ancestor.map { one throws(SecretError) in
+      let opened = try openCopy(one, of: vault)
+      try verify(opened)
+      return opened
+    }
     let merge = try VaultMerge(
       vault, theirs, ancestor: ancestor, undoing: undoing,
       time: Timestamp.milliseconds(environment.now()))
@@ -48,7 +52,8 @@ extension VaultSession {
     report.pins = [VaultPin(vault).description, VaultPin(theirs).description]
     if let ancestor {
       let ids = [ancestor, theirs].map { Set($0.file.header.slots.map(\.id)) }
-      report.hasOtherSlots = ids[0] != ids[1]
+      let limits = [ancestor, theirs].map(\.base.settings.history.limit)
+      report.hasOtherSettings = ids[0] != ids[1] || limits[0] != limits[1]
     }
     // With an ancestor, what one commit did is taken, or undone, wherever it stands in the vault's history.
     if ancestor == nil {
@@ -77,21 +82,6 @@ extension VaultSession {
     guard vault.keys.isCommitted(to: file.header) else { throw .otherKey(path: file.path) }
     try vault.keys.authenticate(file.header)
     return try VaultSnapshot(file, keys: vault.keys)
-  }
-
-  /// Opens the file from which both copies come, or returns `nil` if it is none.
-  private func openAncestor(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot? {
-    do throws(SecretError) {
-      let opened = try openCopy(copy, of: vault)
-      try verify(opened)
-      return opened
-    } catch {
-      let areNone: Set<SecretError.Code> = [
-        .notAVault, .unsupportedVersion, .tampered, .unexpectedVault, .unexpectedKey,
-      ]
-      guard areNone.contains(error.code) else { throw error }
-      return nil
-    }
   }
 }
 

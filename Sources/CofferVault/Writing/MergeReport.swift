@@ -45,13 +45,15 @@ public struct MergeReport: Sendable {
   public internal(set) var kept: [SecretIdentifier] = []
   /// The secrets that one side has renamed since the other one was copied.
   public internal(set) var renamings: [Renaming] = []
-  /// The secrets of which ours had a record and the merge has none, because theirs has erased them.
+  /// The secrets of which ours had a present or earlier value, and the merge has none.
   public internal(set) var erased: [SecretIdentifier] = []
   /// The secrets that the merge gives back what theirs has, to undo a commit. Or, if it does not undo, those that would
   /// be changed so, and stay as they are.
   public internal(set) var takenBack: [Change] = []
   /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
   public internal(set) var leftOut: [SecretIdentifier] = []
+  /// Whether the history limit of theirs is left out, because the ancestor has it, and ours has one that it replaced.
+  public internal(set) var leavesLimitOut = false
   /// The key slots that theirs has added.
   public internal(set) var addedSlots: [VaultKeySlot] = []
   /// The key slots of the vault that theirs has removed.
@@ -62,10 +64,10 @@ public struct MergeReport: Sendable {
   public internal(set) var historyLimit: HistoryLimit?
   /// The secrets that the commit has changed, and that something else has changed since, so that it is not undone.
   var untouched: [SecretIdentifier] = []
-  /// Whether theirs and the ancestor have other key slots: an ancestor decides nothing about them.
-  var hasOtherSlots = false
+  /// Whether theirs and the ancestor have other key slots or history limits, which are not undone.
+  var hasOtherSettings = false
   /// Whether something that theirs changed since the ancestor was not taken, so that a revert is not complete.
-  package var isPartial: Bool { outcome == .unchanged || hasOtherSlots || !untouched.isEmpty }
+  package var isPartial: Bool { outcome == .unchanged || hasOtherSettings || !untouched.isEmpty }
   /// What was done.
   public internal(set) var outcome = Outcome.merged
   /// The pins of the vault and of the copy, both from before the merge.

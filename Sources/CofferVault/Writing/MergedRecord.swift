@@ -94,13 +94,14 @@ final class MergedCopy {
   /// In ascending order.
   let states: [Checkpoint]
   let shown: Set<Checkpoint>
-  private let tags: Set<Bytes16>
+  let tags: Set<Bytes16>
+  private let taken: Set<Checkpoint>
   /// The records of each secret that count, by the lookup id.
   private(set) var secrets: [Bytes16: [MergedRecord]] = [:]
 
   init(_ vault: VaultSnapshot) throws(SecretError) {
     (self.vault, states) = (vault, try vault.shownChanges())
-    (shown, tags) = (Set(states), Set((states + vault.base.settings.taken).map(\.tailTag)))
+    (shown, tags, taken) = (Set(states), Set(states.map(\.tailTag)), Set(vault.base.settings.taken))
     try vault.forEachSecret { records in
       let start = records.lastIndex(where: \.record.keepsNothing) ?? 0
       secrets[records[0].record.id] = records[start...].map { MergedRecord($0, in: self) }
@@ -117,15 +118,15 @@ final class MergedCopy {
 
   /// Whether this file has or had a change of the other file. The two parted at the sequence `parted`.
   func knows(_ birth: Birth, at sequence: Int, parted: Int) -> Bool {
-    sequence <= parted || birth.tag.map(tags.contains) ?? false
+    sequence <= parted || birth.tag.map(tags.contains) ?? false || birth.origin.map(taken.contains) ?? false
   }
 }
 
 extension Array<MergedRecord> {
-  /// The newest record that is not left out, as the last, and those that stand beside it.
+  /// The newest record that is not left out, as the last, and those that stand beside it or beside the last of all.
   var heads: [MergedRecord] {
-    guard let newest = last(where: { !$0.isLeftOut }) else { return [] }
-    return filter { $0 === newest || !$0.isLeftOut && $0.stands(beside: newest) }
+    guard let last, let newest = self.last(where: { !$0.isLeftOut }) else { return [] }
+    return filter { $0 === newest || !$0.isLeftOut && ($0.stands(beside: newest) || $0.stands(beside: last)) }
   }
 
   var puts: [MergedRecord] { heads.filter { !$0.isRemoval } }

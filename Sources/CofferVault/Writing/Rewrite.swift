@@ -43,9 +43,7 @@ extension VaultSnapshot {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }
     let now = Timestamp.milliseconds(environment.now())
-    // One change by a clock that is ahead must not make versions too old.
-    let times = try [self, changes.merge?.theirs].map { vault throws(SecretError) in try vault?.lastTime() }
-    let time = times.compactMap(\.self).reduce(now, min)
+    let time = if let merge = changes.merge { merge.ageTime } else { try Self.ageTime(of: [self], now: now) }
     var sequence = (changes.merge?.lastSequence ?? transaction.state.sequence) + 1
     if changes.advances { sequence += Layout.advance }
     if let limit = changes.history { settings.history = HistorySetting(limit, sequence: sequence) }
@@ -91,8 +89,13 @@ extension VaultSnapshot {
     return (publication, newState)
   }
 
+  /// The time by which the ages of versions are judged: one change by a clock that is ahead must not make them too old.
+  static func ageTime(of vaults: [VaultSnapshot], now: Int64) throws(SecretError) -> Int64 {
+    try vaults.map { vault throws(SecretError) in try vault.lastTime() }.compactMap(\.self).reduce(now, min)
+  }
+
   /// The time of the record with the highest sequence, or `nil` if there is none.
-  fileprivate func lastTime() throws(SecretError) -> Int64? {
+  private func lastTime() throws(SecretError) -> Int64? {
     if let last = tail.frames.last { return try tail.entry(last).record.time }
     return try newestInBase()?.time
   }

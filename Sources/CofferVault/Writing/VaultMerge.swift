@@ -18,6 +18,8 @@ struct VaultMerge {
   /// The records of each secret that the merge has, in the order of the lookup ids.
   private(set) var secrets: [[MergedRecord]] = []
   private(set) var report = MergeReport()
+  /// The time by which the ages of versions are judged.
+  let ageTime: Int64
   /// The highest sequence of the merge, before its root.
   private(set) var lastSequence: Int
 
@@ -36,8 +38,15 @@ struct VaultMerge {
     let first = mine.shown.symmetricDifference(others.shown).lazy.map(\.sequence).filter { $0 >= floor }.min()
     agreed = common.lazy.map(\.sequence).filter { $0 >= floor && $0 < first ?? .max }.max() ?? 0
     lastSequence = max(ours.state.sequence, theirs.state.sequence)
+    ageTime = try VaultSnapshot.ageTime(of: [ours, theirs], now: time)
+    let own = HistoryRule(ours.base.settings.history.limit, time: ageTime)
+    let merged = HistoryRule(history.setting.limit, time: ageTime)
     for id in Set(mine.secrets.keys).union(others.secrets.keys).sorted() {
-      try merge(mine.secrets[id] ?? [], others.secrets[id] ?? [], self.ancestor?.secrets[id] ?? [])
+      let (ours, count) = (mine.secrets[id] ?? [], secrets.count)
+      let name = own.kept(ours).isEmpty ? nil : try ours.last?.record.identifier()
+      try merge(ours, others.secrets[id] ?? [], self.ancestor?.secrets[id] ?? [])
+      let isGone = secrets.count == count || merged.kept(secrets[count]).isEmpty
+      if let name, isGone { report.erased.append(name) }
     }
     try findRenamings()
   }
@@ -109,7 +118,6 @@ struct VaultMerge {
     }
     // Rule 4.
     found = found.indices.filter { at in !found[at].isRemoval || at > 0 && !found[at - 1].isRemoval }.map { found[$0] }
-    if let last = ours.last, found.isEmpty { report.erased.append(try last.record.identifier()) }
     // Rules 5 to 7.
     for (one, next) in zip(found, found.dropFirst()) where one.isNew { next.isNew = true }
     let number = found.last.map { $0.isNew ? lastSequence + found.count(where: \.isNew) : $0.record.sequence }
@@ -151,8 +159,16 @@ struct VaultMerge {
       for (one, _) in theirs.pairs(with: before) { one.isLeftOut = !one.isKnown }
       if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
     } else {
-      let isOther = !undoes && present.contains { !self.mine.knows($0.birth, at: $0.record.sequence, parted: parted) }
-      if let one = present.last, isOther { report.leftOut.append(try one.record.identifier()) }
+      if !undoes {
+        let isLacking = present.contains { !self.mine.knows($0.birth, at: $0.record.sequence, parted: parted) }
+        let isGone = present.isEmpty && mine.contains { others.knows($0.birth, at: $0.record.sequence, parted: parted) }
+        if let last, isLacking || isGone { report.leftOut.append(try last.record.identifier()) }
+        // What the commit has dropped of the secret is dropped, but no head that is a put.
+        let stays = (mine + ours.pairs(with: theirs).map(\.one)).ids
+        for (one, _) in ours.pairs(with: before) where !stays.contains(ObjectIdentifier(one)) {
+          one.isKnown = others.knows(one.birth, at: one.record.sequence, parted: parted)
+        }
+      }
       theirs = []
     }
     for one in ours + theirs {
@@ -208,6 +224,7 @@ struct VaultMerge {
     let (ours, mine) = (self.mine.vault, self.mine.vault.file.header.slots)
     (report.addedSlots, report.removedSlots) = (without(mine, slots), without(slots, mine))
     report.historyLimit = ours.base.settings.history.limit == limit ? nil : limit
+    report.leavesLimitOut = history.leavesOut
     let own = mine.first { $0.id == ours.keys.slot }
     report.locksOut =
       own.map { own in !slots.has(own) && !slots.contains { $0.recipient != nil && $0.recipient == own.recipient } }
@@ -222,19 +239,22 @@ struct VaultMerge {
     return (ours.file.header.slots + theirs.file.header.slots).filter { $0.isKnown && ids.insert($0.id).inserted }
   }
 
-  /// The history limit of the merge, and whether it is that of ours.
-  var history: (setting: HistorySetting, isOurs: Bool) {
+  /// The history limit of the merge, whether it is that of ours, and whether one that replaced it is left out, because
+  /// the ancestor has it too.
+  var history: (setting: HistorySetting, isOurs: Bool, leavesOut: Bool) {
     let (one, two) = (mine.vault.base.settings.history, theirs.base.settings.history)
     let births = (one: mine.birth(one.sequence, one.origin), two: others.birth(two.sequence, two.origin))
     let isKnown = mine.knows(births.two, at: two.sequence, parted: parted)
+    let knowsOurs = others.knows(births.one, at: one.sequence, parted: parted)
     // Of two that both know, the smaller replaced the larger.
     let isBetter = isKnown ? !two.limit.isSmaller(than: one.limit) : !one.limit.isSmaller(than: two.limit)
-    let isOurs =
-      ancestor.map { undoes || two == $0.vault.base.settings.history } ?? false
-      || (isKnown == others.knows(births.one, at: one.sequence, parted: parted) ? isBetter : isKnown)
+    let isUnchanged = ancestor.map { two == $0.vault.base.settings.history } ?? false
+    let isOurs = undoes || isUnchanged || (isKnown == knowsOurs ? isBetter : isKnown)
+    let leavesOut = !undoes && isUnchanged && knowsOurs && !isKnown
     let (setting, birth) = isOurs ? (one, births.one) : (two, births.two)
-    if setting.sequence <= agreed, one.sequence == two.sequence || births.one != births.two { return (setting, isOurs) }
-    return (HistorySetting(setting.limit, sequence: lastSequence + 1, origin: birth.origin), isOurs)
+    let isMoved = setting.sequence > agreed || one.sequence != two.sequence && births.one == births.two
+    if !isMoved { return (setting, isOurs, leavesOut) }
+    return (HistorySetting(setting.limit, sequence: lastSequence + 1, origin: birth.origin), isOurs, leavesOut)
   }
 
   /// Whether the merge has all of theirs: with an ancestor only if theirs comes from it, and ours has all of that.
@@ -255,14 +275,14 @@ struct VaultMerge {
     var taken = Set(mine.vault.base.settings.taken)
     if isWhole {
       taken.formUnion(theirs.base.settings.taken)
-      taken.subtract(mine.shown.union(others.shown))
+      taken = taken.filter { !mine.tags.contains($0.tailTag) && !others.tags.contains($0.tailTag) }
     } else {
       let news = secrets.joined().filter { $0.copy === others && $0.isNews }
       taken.formUnion(news.compactMap(\.birth.origin))
       let limit = theirs.base.settings.history
       if !history.isOurs { taken.formUnion([others.birth(limit.sequence, limit.origin).origin].compactMap(\.self)) }
     }
-    return taken.sorted().suffix(Layout.maximumTakenChanges)
+    return taken.sorted().suffix(Layout.maximumRecentChanges)
   }
 }
 

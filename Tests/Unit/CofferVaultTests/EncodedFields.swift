@@ -1,6 +1,8 @@
 import CofferCore
 import CofferVaultFormat
 
+@testable import CofferVault
+
 extension Record {
   /// Every field as it is in the file, and the time of creation of a put.
   func encoded() throws(SecretError) -> (created: Int64, fields: [TaggedField]) {
@@ -14,10 +16,13 @@ extension Record {
   }
 }
 
-extension BaseIndex {
-  /// Every field of the root as it is in the file, without those that a rewrite leaves out.
-  func encodedFields() throws(SecretError) -> [TaggedField] {
-    var reader = ByteReader(bytes, from: 72, part: "the root")
+extension VaultSnapshot {
+  /// Every field of the root as it is in the file.
+  func encodedRootFields() throws(SecretError) -> [TaggedField] {
+    let root = try keys.open(
+      file.storage.read(state.rootLength, at: state.rootOffset), tag: state.rootTag,
+      .base(.root, file: file.header.fileID, offset: state.rootOffset))
+    var reader = ByteReader(root, from: 72, part: "the root")
     return try reader.allFields()
   }
 }

@@ -36,7 +36,7 @@ import Testing
     let directory = try TemporaryDirectory()
     var outcomes: Set<String> = []
     for one in vectors.cases { outcomes.insert(try vectors.check(one, in: directory, "\(one.name) (\(one.comment))")) }
-    #expect(outcomes.count == 7, "\(outcomes)")
+    #expect(outcomes.count == 9, "\(outcomes)")
   }
 }
 
@@ -114,27 +114,12 @@ private struct MergeVectors: Decodable {
   ]
   private static let refusals: [SecretError.Code: String] = [
     .unexpectedVault: "another-vault", .unexpectedKey: "another-key", .rolledBack: "rolled-back", .denied: "read-only",
+    .notAVault: "not-a-vault", .tampered: "tampered",
   ]
 }
 
 /// What a merge must be. What is empty is missing.
 private struct MergeExpectation: Decodable, Equatable {
-  /// A number and bytes in hexadecimal: a change, or a field.
-  struct Pair: Decodable, Equatable {
-    let number: Int
-    let bytes: String
-
-    init(_ change: Checkpoint) { (number, bytes) = (change.sequence, change.tailTag.hex) }
-    init(_ field: TaggedField) { (number, bytes) = (Int(field.type), field.content.hex) }
-    init(from decoder: any Decoder) throws {
-      var container = try decoder.unkeyedContainer()
-      (number, bytes) = (try container.decode(Int.self), try container.decode(String.self))
-    }
-  }
-  struct History: Decodable, Equatable {
-    let versions, days, sequence: Int
-    let origin: Pair?
-  }
   struct Entry: Decodable, Equatable {
     let account: String
     let sequence: Int
@@ -143,13 +128,13 @@ private struct MergeExpectation: Decodable, Equatable {
     let value: String?
     let conflict, twin: Int?
     let keepsNothing, keptNothing: Bool?
-    let origin: Pair?
-    let fields: [Pair]?
+    let origin: Vector.Pair?
+    let fields: [Vector.Pair]?
   }
   let outcome: String
   let sequence, floor: Int?
-  let recent, taken, rootFields: [Pair]?
-  let history: History?
+  let recent, taken, rootFields: [Vector.Pair]?
+  let history: Vector.HistorySetting?
   let records: [Entry]?
   let slots: [String]?
   let formerSlots: [Vector.FormerSlot]?
@@ -158,14 +143,12 @@ private struct MergeExpectation: Decodable, Equatable {
 
   init(_ vault: VaultSnapshot, _ report: MergeReport, undoes: Bool) throws(SecretError) {
     outcome = "merged"
-    let (header, settings, history) = (vault.file.header, vault.base.settings, vault.base.settings.history)
+    let (header, settings) = (vault.file.header, vault.base.settings)
     (sequence, floor) = (vault.state.sequence, vault.base.recent.floor)
-    recent = try vault.recentChanges().map(Pair.init)
-    taken = settings.taken.map(Pair.init).unlessEmpty
-    rootFields = try vault.base.encodedFields().filter { $0.type > 4 }.map(Pair.init).unlessEmpty
-    self.history = History(
-      versions: history.limit.versions, days: history.limit.days, sequence: history.sequence,
-      origin: history.origin.map(Pair.init))
+    recent = try vault.recentChanges().map(Vector.Pair.init)
+    taken = settings.taken.map(Vector.Pair.init).unlessEmpty
+    rootFields = try vault.encodedRootFields().filter { $0.type > 4 }.map(Vector.Pair.init).unlessEmpty
+    history = Vector.HistorySetting(settings.history)
     var records: [Entry] = []
     try vault.forEachSecret { entries throws(SecretError) in
       for entry in entries { records.append(try Self.entry(entry, of: vault)) }
@@ -186,23 +169,8 @@ private struct MergeExpectation: Decodable, Equatable {
       account: name.account, sequence: record.sequence, time: record.time, created: isPut ? encoded.created : nil,
       value: isPut ? try vault.value(of: entry, for: name).array().hex : nil,
       conflict: record.conflict, twin: record.twin, keepsNothing: record.keepsNothing ? true : nil,
-      keptNothing: record.keepsNoHistory && !record.keepsNothing ? true : nil, origin: record.origin.map(Pair.init),
-      fields: encoded.fields.filter { !(5...9).contains($0.type) }.map(Pair.init).unlessEmpty)
+      keptNothing: record.keepsNoHistory && !record.keepsNothing ? true : nil,
+      origin: record.origin.map(Vector.Pair.init),
+      fields: encoded.fields.filter { !(5...9).contains($0.type) }.map(Vector.Pair.init).unlessEmpty)
   }
-}
-
-extension Vector.FormerSlot {
-  fileprivate init(_ slot: FormerKeySlot) {
-    self.init(
-      slotId: slot.id.hex, type: slot.type, isTrace: slot.isTrace ? 1 : 0, recipient: slot.recipient.hex,
-      created: slot.created, removed: slot.sequence, removedTime: slot.removed, label: slot.label)
-  }
-}
-
-extension Array {
-  fileprivate var unlessEmpty: Self? { isEmpty ? nil : self }
-}
-
-extension [UInt8] {
-  fileprivate var hex: String { map { $0.hexadecimal.lowercased() }.joined() }
 }

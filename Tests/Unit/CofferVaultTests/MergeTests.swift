@@ -432,12 +432,18 @@ import Testing
     let foreign = directory.file("foreign")
     try VaultBackend.create(at: foreign, credential: FixedCredential.key.credential)
     expectError(.unexpectedVault) { try vault.merge(with: VaultCopy(at: foreign)) }
-    // As an ancestor, neither counts.
+    // The same as ancestors: a commit is not taken as a branch because its ancestor cannot be used.
     let third = directory.file("third")
     try branch(third).set("name", Array("1".utf8))
     try vault.set("ours", Array("2".utf8))
-    try vault.merge(with: VaultCopy(at: third), ancestor: VaultCopy(at: foreign))
-    #expect(try values(vault) == ["name": "1", "ours": "2"])
+    for (ancestor, code) in [(foreign, SecretError.Code.unexpectedVault), (copy, .unexpectedKey)] {
+      for undoing in [false, true] {
+        expectError(code) {
+          try vault.merge(with: VaultCopy(at: third), ancestor: VaultCopy(at: ancestor), undoing: undoing)
+        }
+      }
+    }
+    #expect(try values(vault) == ["ours": "2"])
   }
 
   @Test func aDamagedCopyIsRefused() throws {

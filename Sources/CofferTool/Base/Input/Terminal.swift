@@ -27,9 +27,7 @@ struct Terminal {
 
   /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, for example
   /// because standard input is a pipe, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
-  static func confirm(
-    _ question: String, otherwise message: String, usingDevice: Bool = false
-  ) throws {
+  static func confirm(_ question: String, otherwise message: String, usingDevice: Bool = false) throws {
     guard let answer = try answer("\(question) [y/N] ", usingDevice: usingDevice) else {
       throw Failure(.wouldOverwrite, message)
     }

@@ -47,8 +47,7 @@ struct Output {
   /// about `subject` whose message ends with `ending`. With `force`, writes them even then.
   func reveal(_ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String) throws {
     if isTerminal && !force && !values.isPlainText {
-      throw Failure.usage(
-        "\(subject) contains control characters, invisible characters or binary data\(ending)")
+      throw Failure.usage("\(subject) contains control characters, invisible characters or binary data\(ending)")
     }
     try write(values)
   }

@@ -52,8 +52,7 @@ enum OutputFile {
           throw SecretError.system(error, "The file \(path) cannot be opened")
         }
         if ContinuousClock.now > deadline {
-          throw SecretError(
-            .timedOut, "No program reads the FIFO \(path).", advice: "Start the reader first.")
+          throw SecretError(.timedOut, "No program reads the FIFO \(path).", advice: "Start the reader first.")
         }
         usleep(10_000)
       }

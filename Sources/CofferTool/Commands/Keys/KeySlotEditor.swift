@@ -95,8 +95,7 @@ struct KeySlotEditor {
   /// Call this directly after a change of the master key. Removes the former key that `unlock` kept.
   func noteNewMasterKey() {
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
-    changed(
-      "The vault has a new master key. To print its pin: secret verify --vault \(vault.path.quotedForShell).")
+    changed("The vault has a new master key. To print its pin: secret verify --vault \(vault.path.quotedForShell).")
   }
 
   /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
@@ -198,8 +197,7 @@ struct KeySlotEditor {
     do throws(SecretError) {
       return ([try vault.addKeySlot(.key(key), label: label)], true, file.path)
     } catch {
-      throw file.failure(
-        error, of: vault.with(credentials: [VaultCredentialSource("the new key", .key(key))]))
+      throw file.failure(error, of: vault.with(credentials: [VaultCredentialSource("the new key", .key(key))]))
     }
   }
 }

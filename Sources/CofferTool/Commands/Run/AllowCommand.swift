@@ -31,8 +31,7 @@ struct AllowCommand: ParsableCommand {
       ]
       try output.json(report)
     } else {
-      try Self.difference(from: AllowedProjects.declarations(of: project) ?? [], to: declared).forEach(
-        output.line)
+      try Self.difference(from: AllowedProjects.declarations(of: project) ?? [], to: declared).forEach(output.line)
     }
     if try !AllowedProjects.contains(project) {
       try Terminal.confirm(

@@ -61,8 +61,7 @@ struct RunCommand: ParsableCommand {
   @Flag(help: "Pass every secret of the service, in variables named after them in upper case.")
   var all = false
 
-  @Option(
-    help: ArgumentHelp("Pass every secret of the service, in variables with this prefix.", valueName: "text"))
+  @Option(help: ArgumentHelp("Pass every secret of the service, in variables with this prefix.", valueName: "text"))
   var prefix = ""
 
   @Flag(help: "Leave out the secrets whose variables can change what a program runs.")
@@ -169,8 +168,7 @@ struct RunCommand: ParsableCommand {
       let service = try options.serviceName
       let identifiers = try backend.identifiers(inService: service)
       if identifiers.isEmpty {
-        throw Failure(
-          .noSuchSecret, "There are no secrets in the service “\(service)”, and the command was not run.")
+        throw Failure(.noSuchSecret, "There are no secrets in the service “\(service)”, and the command was not run.")
       }
       let others = try ControllingVariables.checked(
         identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }

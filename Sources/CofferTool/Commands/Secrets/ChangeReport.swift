@@ -12,9 +12,7 @@ final class ChangeReport: Sendable {
 
   /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata with which the first
   /// change is compared.
-  init(
-    backend: any SecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
-  ) throws(SecretError) {
+  init(backend: any SecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool) throws(SecretError) {
     (self.backend, self.service, self.only, self.isJSON) = (backend, service, only, isJSON)
     known = Mutex(try Self.read(only, in: service, from: backend))
   }

@@ -36,8 +36,7 @@ struct GenerateCommand: ParsableCommand {
   @Option(help: "The number of characters: 1 to 4096. Default: 32.")
   var length: Int?
 
-  @Option(
-    help: "The characters to choose from: \(Alphabet.allCases.map(\.rawValue).joined(separator: ", ")).")
+  @Option(help: "The characters to choose from: \(Alphabet.allCases.map(\.rawValue).joined(separator: ", ")).")
   var alphabet: Alphabet?
 
   @Option(help: ArgumentHelp("The characters to choose from: distinct, and ASCII.", valueName: "text"))
@@ -49,8 +48,7 @@ struct GenerateCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The text between two words. Default: -", valueName: "text"))
   var separator: String?
 
-  @Option(
-    help: ArgumentHelp("When the secret expires: 90d, or another time as for secret set.", valueName: "time"))
+  @Option(help: ArgumentHelp("When the secret expires: 90d, or another time as for secret set.", valueName: "time"))
   var expires: String?
 
   @Flag(help: "Replace an existing secret.")

@@ -18,8 +18,7 @@ struct GetCommand: ParsableCommand {
   @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
-  @Option(
-    help: ArgumentHelp("Print an earlier version, by its number in secret history.", valueName: "number"))
+  @Option(help: ArgumentHelp("Print an earlier version, by its number in secret history.", valueName: "number"))
   var version: Int?
 
   @Flag(name: .customShort("n"), help: "Add no line feed, like --newline no.")

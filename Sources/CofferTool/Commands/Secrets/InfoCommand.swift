@@ -3,8 +3,7 @@ internal import Coffer
 internal import FoundationEssentials
 
 struct InfoCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    "info", abstract: "Print a secret's metadata, without its value.")
+  static let configuration = CommandConfiguration("info", abstract: "Print a secret's metadata, without its value.")
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -100,9 +100,7 @@ struct ListCommand: ParsableCommand {
   }
 
   /// The secrets to list. With `span`, in seconds, only those that have expired or expire within it.
-  private func items(
-    in backend: any SecretBackend, expiringWithin span: Int?, now: Date
-  ) throws -> [SecretItem] {
+  private func items(in backend: any SecretBackend, expiringWithin span: Int?, now: Date) throws -> [SecretItem] {
     var items = try backend.items(inService: global.serviceName).filter { isWanted($0.identifier) }
     if conflicts {
       let found = Set(try (backend as? VaultBackend)?.conflicts() ?? [])

@@ -46,9 +46,7 @@ struct RemoveCommand: ParsableCommand {
   private struct Absent: Error { let identifier: SecretIdentifier }
 
   #if Keyring
-  private func remove(
-    _ identifiers: [SecretIdentifier], from backend: KeyringBackend, _ outcome: String
-  ) throws {
+  private func remove(_ identifiers: [SecretIdentifier], from backend: KeyringBackend, _ outcome: String) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
       if items.isEmpty { throw MissingSecret.failure(identifier, in: backend, outcome: outcome) }

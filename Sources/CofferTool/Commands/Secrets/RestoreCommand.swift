@@ -49,8 +49,7 @@ struct RestoreCommand: ParsableCommand {
     }
     for identifier in identifiers {
       guard let version = restored[identifier] else { continue }
-      inform(
-        "Restored “\(identifier.account)”: version \(version.number) of \(version.date.ISO8601Format()).")
+      inform("Restored “\(identifier.account)”: version \(version.number) of \(version.date.ISO8601Format()).")
     }
     if restored.isEmpty && dropped.isEmpty { inform("Nothing had to be restored.") }
     if !dropped.isEmpty {

@@ -15,8 +15,7 @@ struct WatchCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Argument(
-    help: "The secret to watch. Default: all secrets of the service.", completion: CompletedValue.names.kind)
+  @Argument(help: "The secret to watch. Default: all secrets of the service.", completion: CompletedValue.names.kind)
   var name: String?
 
   func run() throws {

@@ -23,8 +23,7 @@ struct CopyCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
   var to: BackendSelection
 
-  @Argument(
-    help: "Copy only these secrets: references, or names in the service of --service. Default: all secrets.")
+  @Argument(help: "Copy only these secrets: references, or names in the service of --service. Default: all secrets.")
   var names: [String] = []
 
   @Option(

@@ -26,8 +26,7 @@ struct ExportCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup var profile: ProfileOption
 
-  @Argument(
-    help: "The secrets' names. Default: all secrets of the service.", completion: CompletedValue.names.kind)
+  @Argument(help: "The secrets' names. Default: all secrets of the service.", completion: CompletedValue.names.kind)
   var names: [String] = []
 
   @Flag(help: "Export the secrets of all services.")
@@ -112,8 +111,7 @@ struct ExportCommand: ParsableCommand {
       }
     }
     if let unknown = excepted.min() {
-      throw Failure(
-        .noSuchSecret, "\(project.path) does not declare the secret “\(unknown.account)” of --except.")
+      throw Failure(.noSuchSecret, "\(project.path) does not declare the secret “\(unknown.account)” of --except.")
     }
     return secrets
   }
@@ -152,8 +150,7 @@ struct ExportCommand: ParsableCommand {
       throw Failure.usage("--format github writes to the file of GITHUB_ENV. Leave out --output.")
     }
     guard let path = Environment.value("GITHUB_ENV") else {
-      throw Failure(
-        .configuration, "GITHUB_ENV is not set. Use the format github in a step of GitHub Actions.")
+      throw Failure(.configuration, "GITHUB_ENV is not set. Use the format github in a step of GitHub Actions.")
     }
     do throws(FileSystemError) {
       return try Descriptor(opening: path, O_WRONLY | O_APPEND)

@@ -41,12 +41,10 @@ struct InitCommand: ParsableCommand {
       throw Failure.exclusive("--key-file, --passphrase and --portal")
     }
     if portal && recipients.isGiven {
-      throw Failure.usage(
-        "--portal and --recipient exclude each other. Add the recipient later: secret key add")
+      throw Failure.usage("--portal and --recipient exclude each other. Add the recipient later: secret key add")
     }
     if portal && format.json {
-      throw Failure.usage(
-        "--portal prints the recovery key, and --json prints something else. Use one of them.")
+      throw Failure.usage("--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
     let selected = try global.selection()
     if let selected, selected.name != .vault { return try choose(selected) }
@@ -233,17 +231,14 @@ struct InitCommand: ParsableCommand {
     case .recipients:
       inform("Only the identities of its recipients open it: set COFFER_KEY_FILE to the file of yours.")
     case .environment:
-      inform(
-        "The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")
+      inform("The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")
     case .file(let file, let isNew):
       inform(
         isNew
           ? "Its key is in \(file.path), which only you can read."
           : "The existing key in \(file.path) opens it.")
-      inform(
-        "Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
-      inform(
-        "Not protected: the secrets from programs that can read both files, such as root's and your own.")
+      inform("Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
+      inform("Not protected: the secrets from programs that can read both files, such as root's and your own.")
       inform("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
   }

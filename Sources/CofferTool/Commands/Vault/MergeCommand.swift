@@ -39,8 +39,7 @@ struct MergeCommand: ParsableCommand {
     try confirm(found)
     let report = try vault.merge(with: copy, previewed: found)
     changed("The copy was merged.")
-    inform(
-      report.outcome == .replaced ? "Took the copy, which goes on from this vault." : "Merged the copy.")
+    inform(report.outcome == .replaced ? "Took the copy, which goes on from this vault." : "Merged the copy.")
     if !report.conflicts.isEmpty || report.renamings.contains(where: \.isConflict) {
       throw ExitCode(ExitStatus.noSuchSecret.rawValue)
     }

@@ -36,8 +36,7 @@ struct NewCredential: ~Copyable {
     let file = try KeyFile(
       path: try Path.absolute(options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
     let existing = try file.credential()
-    return NewCredential(
-      kind: .file(file, isNew: existing == nil), credential: existing ?? .key(VaultKey.generate()))
+    return NewCredential(kind: .file(file, isNew: existing == nil), credential: existing ?? .key(VaultKey.generate()))
   }
 
   var keyFile: KeyFile? {

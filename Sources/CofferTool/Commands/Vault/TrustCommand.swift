@@ -113,9 +113,7 @@ struct TrustCommand: ParsableCommand {
   private func confirm(_ found: UnconfirmedVault, _ path: String) throws {
     let option = scope.map { $0 == .onlyHere ? " --only-here" : " --everywhere" } ?? ""
     let command = "secret trust --vault \(path.quotedForShell)\(option) --pin PIN"
-    note(
-      "Its pin is \(found.pin). If you were sent another one, answer no, and let the command compare: \(command)"
-    )
+    note("Its pin is \(found.pin). If you were sent another one, answer no, and let the command compare: \(command)")
     try Terminal.confirm(
       "Trust it as it is now?",
       otherwise: "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")

@@ -79,8 +79,7 @@ struct DockerCredentialCommand: ParsableCommand {
     guard let identifier = try backend.latestLogin(inService: Self.prefix + url),
       let value = try backend.lookUp(identifier)
     else { throw Refusal.notFound }
-    try Output.standard.jsonLine(
-      Login(serverURL: url, username: identifier.account, secret: try value.string()))
+    try Output.standard.jsonLine(Login(serverURL: url, username: identifier.account, secret: try value.string()))
   }
 
   private func erase() throws {

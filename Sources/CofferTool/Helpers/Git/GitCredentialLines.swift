@@ -31,8 +31,7 @@ struct GitCredentialLines {
           continue
         }
         guard let text = Self.text(value) else {
-          throw .usage(
-            "The value of \(key.printable) on line \(number) of the input is not UTF-8. Nothing was done.")
+          throw .usage("The value of \(key.printable) on line \(number) of the input is not UTF-8. Nothing was done.")
         }
         if key.hasSuffix("[]") {
           texts[key] = text.isEmpty ? [] : (texts[key] ?? []) + [text]

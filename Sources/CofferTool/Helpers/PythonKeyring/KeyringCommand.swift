@@ -32,8 +32,7 @@ struct KeyringCommand: ParsableCommand {
   @Argument(help: "get, set, or del.")
   var operation: Operation
 
-  @Argument(
-    help: "The service: for pip and uv, the URL of an index.", completion: CompletedValue.services.kind)
+  @Argument(help: "The service: for pip and uv, the URL of an index.", completion: CompletedValue.services.kind)
   var service: String
 
   @Argument(help: "The username. With --mode creds, the default is the login that was stored last.")

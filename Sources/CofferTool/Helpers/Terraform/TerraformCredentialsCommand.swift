@@ -25,8 +25,7 @@ struct TerraformCredentialsCommand: ParsableCommand {
       let token = try backendOptions.open().lookUp(identifier)?.string()
       try Output.standard.jsonLine(["token": token].compactMapValues(\.self))
     case "store":
-      let properties = try ProgramJSON.input(
-        [String: String].self, expected: "an object with token and nothing else")
+      let properties = try ProgramJSON.input([String: String].self, expected: "an object with token and nothing else")
       guard let token = properties["token"], properties.count == 1 else {
         throw Failure.usage("Only a token can be stored, and the input has other fields. Nothing was stored.")
       }

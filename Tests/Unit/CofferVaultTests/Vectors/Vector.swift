@@ -66,7 +66,7 @@ struct Vector: Decodable {
     let formerSlots: [FormerSlot]?
     let leases: Leases?
   }
-  struct Leases: Decodable {
+  struct Leases: Decodable, Equatable {
     struct Lease: Decodable, Equatable {
       let lookupId: String
       let taking: String
