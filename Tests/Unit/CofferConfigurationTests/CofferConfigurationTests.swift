@@ -358,21 +358,6 @@ import Testing
     #expect(error.advice != nil)
   }
 
-  @Test func aFileOfTheFormBeforeIsRefusedWithTheLinesToWrite() throws {
-    let old = ".config/coffer/config"
-    try home.write("# mine\nkey-file.\(id)\t=\t/a \\ key \nbackend = keyring:a b\r\n", to: old)
-    let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
-    #expect(error.code == .configuration && error.reason.contains(home.path + "/" + old))
-    let lines = ["backend = \"keyring:a b\"", "[key-files]", "\(id) = \"/a \\\\ key\""]
-    #expect(error.advice?.hasSuffix(": " + lines.joined(separator: " | ")) == true)
-    #expect(thrown { () throws(SecretError) in try configuration().record(backend: .vault) } == error)
-    try home.write(lines.joined(separator: "\n"), to: ".config/coffer/config.toml")
-    #expect(try configuration().recordedKeyFile(forVault: id) == "/a \\ key")
-    try FileManager.default.removeItem(atPath: home.path + "/.config/coffer/config.toml")
-    try home.write("# only a comment\n", to: old)
-    #expect(try configuration().recordedKeyFile(forVault: id) == nil)
-  }
-
   @Test func aPathToSomethingElseIsAnError() throws {
     let path = home.path + "/.config/coffer/config.toml"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
