@@ -65,7 +65,8 @@ enum VaultNotes {
     for notice in VaultNotice.allCases where notices.contains(notice) {
       // A state that was met before is said by doctor and verify.
       guard let words = notice.words, notice != .behind || notices.contains(.behindAnew) else { continue }
-      note("secret: The vault \(path): \(words.text).\(words.advice.map { " \($0)" } ?? "")")
+      let advice = notice == .behind ? "What to do: secret verify" : words.advice
+      note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
     }
     let isWritable = !notices.contains(.readOnly)
     if notices.contains(.firstUse) && isWritable { noteSharing(path) }

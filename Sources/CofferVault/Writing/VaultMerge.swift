@@ -53,16 +53,15 @@ struct VaultMerge {
 
   /// Finds the present values that one side had before under another name, which it does not have any more.
   private mutating func findRenamings() throws(SecretError) {
-    let moved = secrets.compactMap(\.last).filter { $0.isNews && $0.record.since != nil }
+    let moved = secrets.compactMap(\.last).filter { $0.isNews && !$0.isRemoval }
     if moved.isEmpty { return }
     let puts = [mine, others].flatMap { $0.secrets.values.joined() }.filter { !$0.isRemoval }
     let stored = Dictionary(grouping: puts) { $0.record.since ?? $0.record.time }
     let present = Set(secrets.compactMap(\.last).filter { !$0.isRemoval }.map(\.record.id))
     for one in moved {
-      let value = try one.fingerprint(as: one)
-      for former in stored[one.record.since ?? 0] ?? []
+      for former in stored[one.record.since ?? one.time] ?? []
       where one.copy.secrets[former.record.id]?.last?.isRemoval ?? true {
-        if try former.fingerprint(as: one) != value { continue }
+        if try former.fingerprint(as: one) != one.fingerprint(as: one) { continue }
         let isConflict = present.contains(former.record.id)
         let names = (former: try former.record.identifier(), present: try one.record.identifier())
         report.renamings.append(
