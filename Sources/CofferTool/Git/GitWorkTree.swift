@@ -98,8 +98,7 @@ enum GitWorkTree {
     return []
   }
 
-  /// Whether a person took a commit out of the list of a rebase: git keeps the first list, that of what is done, and
-  /// that of what is left.
+  /// Whether a person took a commit out of the first list of a rebase. git keeps it, and what is done and what is left.
   private static func hasFewerCommits(_ list: (String) -> String?) -> Bool {
     func commits(_ name: String) -> Set<Substring> {
       let lines = (list(name) ?? "").split(separator: "\n").map { $0.split(separator: " ") }
@@ -132,8 +131,7 @@ enum GitWorkTree {
 
   /// The command that prints the file as it is now, later too: git keeps what it has committed or stashed.
   static func commandPrinting(_ path: String) -> String? {
-    let arguments = ["hash-object", "--no-filters"]
-    return answer(arguments, place(of: path)).map { "git cat-file blob \($0.prefix(16))" }
+    answer(["hash-object", "--no-filters"], place(of: path)).map { "git cat-file blob \($0.prefix(16))" }
   }
 
   /// The vault in a file that git made for a moment: nothing is recorded of it. Whoever reads the vault in its place

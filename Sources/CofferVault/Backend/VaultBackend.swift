@@ -321,8 +321,7 @@ public final class VaultBackend: SecretBackend {
     try withSession { session throws(SecretError) in try session.isKnown() }
   }
 
-  /// Whether a record says that the state of the vault at this path may not go back. Throws what ``description()``
-  /// throws.
+  /// Whether a record says that the state of the vault at this path may not go back.
   package func isStrict() throws(SecretError) -> Bool {
     try withSession { session throws(SecretError) in try session.isStrict() }
   }

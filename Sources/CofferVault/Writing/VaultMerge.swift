@@ -63,9 +63,8 @@ struct VaultMerge {
       where one.copy.secrets[former.record.id]?.last?.isRemoval ?? true {
         if try former.fingerprint(as: one) != one.fingerprint(as: one) { continue }
         let isConflict = present.contains(former.record.id)
-        let names = (former: try former.record.identifier(), present: try one.record.identifier())
-        report.renamings.append(
-          MergeReport.Renaming(former: names.former, present: names.present, isConflict: isConflict))
+        let (old, new) = (try former.record.identifier(), try one.record.identifier())
+        report.renamings.append(MergeReport.Renaming(former: old, present: new, isConflict: isConflict))
         break
       }
     }

@@ -9,12 +9,15 @@ afterwards with the expected ones. The vault always opens in its place, and git'
 Exit status: 0 every case is as expected, 1 one is not, 64 wrong usage.
 """
 
+import fcntl
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
 import tempfile
+import termios
 
 CASES = {}
 TIMEOUT = 120  # in seconds; a command that takes longer hangs
@@ -274,6 +277,84 @@ def criss_cross(lab):
     ann.git("merge", "-q", "--no-edit", "side")
     ann.expect(a="5", b="4", ours="2", theirs="3")
     ann.expect_merged()
+
+
+def strict(lab):
+    """A strict vault, and a branch that was rejected, which a host offers again."""
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(a="rejected"), a="1")
+    ann.secret("trust", "--policy", "strict", "--pin", json.loads(ann.secret("verify", "--json").stdout)["pin"])
+    if "strict" not in ann.secret("doctor", status=None).stdout:
+        raise Wrong("the vault is not strict")
+    return ann
+
+
+def answering(ann, answer, *command):
+    """Runs the command with a terminal on which the question is answered. Returns its status and what was on it."""
+    terminal, device = pty.openpty()
+    environment = {name: value for name, value in ann.environment.items() if name != "COFFER_NO_PROMPT"}
+    session = lambda: (os.setsid(), fcntl.ioctl(device, termios.TIOCSCTTY, 0))
+    streams = {"stdin": device, "stdout": device, "stderr": device}
+    process = subprocess.Popen(command, cwd=ann.work, env=environment, preexec_fn=session, **streams)
+    os.close(device)
+    text = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            text += chunk
+            if text.endswith(b"[y/N] "):
+                os.write(terminal, answer)
+    except OSError:
+        pass  # the end
+    os.close(terminal)
+    return process.wait(timeout=TIMEOUT), text.decode()
+
+
+@case
+def a_strict_vault_without_a_terminal(lab):
+    ann = strict(lab)
+    done = ann.git("merge", "--no-edit", "side", status=1)
+    if "stored: “a”" not in done.stderr or "secret merge - --vault s.vault --pin PIN" not in done.stderr:
+        raise Wrong(f"the driver does not say what comes and what to do: {done.stderr}")
+    ann.expect_unmerged()
+    ann.expect(a="1", ours="2")
+    pin = done.stderr.partition("The pin of the other side is ")[2].split()[0].rstrip(".")
+    ann.run("sh", "-c", f"git show :3:s.vault | secret merge - --pin {pin} && git add s.vault")
+    ann.expect(a="rejected", ours="2")
+
+
+@case
+def a_strict_vault_with_a_terminal(lab):
+    ann = strict(lab)
+    for answer, status, values in ((b"n\n", 1, {"a": "1"}), (b"y\n", 0, {"a": "rejected"})):
+        found, text = answering(ann, answer, "git", "merge", "--no-edit", "side")
+        if found != status or "stored: “a”" not in text or text.count("Merge it?") != 1:
+            raise Wrong(f"status {found}: {text}")
+        ann.expect(ours="2", **values)
+        if status:
+            ann.git("merge", "--abort")
+
+
+@case
+def git_starts_by_an_alias(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(one="3", two="3"), a="1")
+    ann.git("config", "alias.take", "cherry-pick")
+    done = ann.git("take", "side")
+    if "left out: “one”" not in done.stderr:
+        raise Wrong(f"the pick is not taken for one: {done.stderr}")
+    ann.expect(a="1", ours="2", two="3")
+
+
+@case
+def copies_that_parted_too_long_ago(lab):
+    ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(theirs="3"), a="1")
+    pin = json.loads(ann.secret("verify", "--json").stdout)["pin"]
+    ann.secret("trust", "--advance", "--pin", pin)
+    ann.commit("advanced")
+    done = ann.git("merge", "--no-edit", "side", status=1)
+    command = next((line for line in done.stderr.splitlines() if "secret copy" in line), "")
+    if "secret://secret/theirs" not in command or "secret merge -" in done.stderr:
+        raise Wrong(f"the driver does not say how to go on: {done.stderr}")
+    ann.run("sh", "-c", command)
+    ann.expect(a="1", ours="2", theirs="3")
 
 
 @case

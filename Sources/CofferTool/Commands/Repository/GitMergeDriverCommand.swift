@@ -131,7 +131,6 @@ struct GitMergeDriverCommand: ParsableCommand {
 
   /// Says why the merge has failed, and what to do.
   private func explain(_ failure: Failure, _ error: SecretError?) {
-    // The error of a damaged file does not name the file.
     let damage: Set<SecretError.Code> = [.tampered, .notAVault, .unsupportedVersion]
     var isTheirs = false
     if let error, damage.contains(error.code) {
