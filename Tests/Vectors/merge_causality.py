@@ -401,6 +401,8 @@ class History(Judge):
             self.after_attack(result, ours, theirs, other)
         for name in self.names:
             before, after = self.shown(ours.file, name), self.shown(file, name)
+            if after.present is None is not before.present and self.shown(theirs.file, name).present is not None:
+                self.wrong("attack: a secret that both files have is lost", name, "had", before, "and has", after)
             # What theirs did not know is no version that its erasures can take.
             unseen = self.values(at for at in self.of(ours.known & ~theirs.known, name))
             seen = self.values(self.of(theirs.known, name))

@@ -188,8 +188,14 @@ class Secret:
             is_unknown = any(not copies[0].knows(one, one.birth, parted) for one in theirs)
         else:
             is_unknown = any(copies[1].knows(one, one.birth, parted) for one in puts(self.ours))
-        self.is_left_out = is_other and is_unknown
-        if len(copies) == 3 and (undoes or is_same):
+        of_ancestor = {id(one) for one, _ in pairs(self.theirs, before)}
+        shared = {id(one) for one, _ in pairs(self.theirs, self.ours)}
+        late = [one for one in self.theirs if id(one) in of_ancestor and not copies[0].knows(one, one.birth, parted)]
+        late = [one for one in late if id(one) not in shared]
+        # Without its values, nothing of what theirs did to the secret can be taken.
+        is_late = bool(theirs) and all(one in late for one in theirs)
+        self.is_left_out = is_other and is_unknown or len(copies) == 3 and is_late and not undoes
+        if len(copies) == 3 and (undoes or is_same or is_late):
             stays = [*puts(self.ours), *(one for one, _ in pairs(self.ours, self.theirs))]
             for one, _ in pairs(self.ours, before):
                 one.is_known = not undoes and one not in stays and copies[1].knows(one, one.birth, parted)
@@ -200,9 +206,8 @@ class Secret:
             for ones, other in ((self.ours, copies[1]), (self.theirs, copies[0])):
                 for one in ones:
                     one.is_known = bool(one.twin) or other.knows(one, one.birth, parted)
-            of_ancestor = {id(one) for one, _ in pairs(self.theirs, before)}
             for one in self.theirs:
-                one.is_left_out = id(one) in of_ancestor and not one.is_known
+                one.is_left_out = one in late
         for one in [*self.ours, *self.theirs]:
             one.is_new = one.sequence > agreed or bool(one.twin) and one.twin.sequence != one.sequence
 

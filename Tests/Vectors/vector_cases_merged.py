@@ -495,6 +495,11 @@ def commits(files):
         "a removal before the commit, of what ours has", "the ancestor has removed what ours has", "b is 1",
         "a is removed, c is 1", {"a": "0", "b": "0 1", "c": "1"}, ancestor="a is removed", left_out=["a"],
     )  # fmt: skip
+    files.commit("rewritten, then 5", "rewritten without versions", stored("a", "5", 50))
+    pick(
+        "values that are all left out", "a value of ours that theirs replaced stays, because what replaced it is left out",
+        "a is 1", "rewritten without versions", {"a": "0 1"}, ancestor="rewritten, then 5", left_out=["a"],
+    )  # fmt: skip
     files.merge("merge of 1 and 2, later", "a is 1", "a is 2, later")
     files.commit("a is 7", "common", stored("a", "7", 60))
     files.merge("1, 2 and 7", "a is 7", "merge of 1 and 2, later")

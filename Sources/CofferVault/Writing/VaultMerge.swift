@@ -146,7 +146,13 @@ struct VaultMerge {
     let undoable = mine.pairs(with: ancestors).map(\.one).filter { [$0].pairs(with: present).isEmpty }
     let isOfCommit = undoable.count == mine.count && (!undoable.isEmpty || ancestors.isEmpty)
     let last = ours.last ?? present.last
-    if ancestor == nil || !undoes && !isSame {
+    let shared = theirs.pairs(with: ours).map(\.one).ids
+    let late = theirs.pairs(with: before).map(\.one).filter {
+      !shared.contains(ObjectIdentifier($0)) && !self.mine.knows($0.birth, at: $0.record.sequence, parted: parted)
+    }
+    // Without the values of theirs, nothing of what it did to the secret can be taken.
+    let isLate = !present.isEmpty && present.allSatisfy { late.ids.contains(ObjectIdentifier($0)) }
+    if ancestor == nil || !undoes && !isSame && !isLate {
       for (one, other) in ours.pairs(with: theirs) { (one.twin, other.twin) = (other, one) }
       let copies = (self.mine, others)
       func knows(_ copy: MergedCopy, _ one: MergedRecord) -> Bool {
@@ -154,7 +160,7 @@ struct VaultMerge {
       }
       for one in ours { one.isKnown = knows(copies.1, one) }
       for one in theirs { one.isKnown = knows(copies.0, one) }
-      for (one, _) in theirs.pairs(with: before) { one.isLeftOut = !one.isKnown }
+      for one in late { one.isLeftOut = true }
       if let one = theirs.first(where: \.isLeftOut) { report.leftOut.append(try one.record.identifier()) }
     } else {
       if !undoes {
