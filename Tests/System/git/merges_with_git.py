@@ -735,7 +735,7 @@ def the_recipe_for_two_people(lab):
     ann.git("branch", "-qu", "origin/main")
     bob.git("clone", "-q", f"{lab.root}/bare", bob.work, at=bob.home)
     bob.secret("trust", "--pin", pin)
-    once, change, choose, other_key = blocks("Two people, one vault")
+    once, change, choose, undo, other_key = blocks("Two people, one vault")
     follow(ann, once)
     follow(bob, once)
     follow(ann, change, "ann's", **{"api-key": "anns-key"})
@@ -750,6 +750,8 @@ def the_recipe_for_two_people(lab):
     bob.expect(["db-url"], **{"db-url": "3", "anns-key": "ann's", "api-key": "bob's"})
     follow(bob, choose)
     bob.expect(**{"db-url": "2", "anns-key": "ann's", "api-key": "bob's"})
+    follow(bob, undo)
+    bob.expect(**{"db-url": "3", "anns-key": "ann's", "api-key": "bob's"})
     bob.git("push", "-q")
 
     ann.git("pull", "-q", "--no-rebase")
