@@ -171,7 +171,7 @@ def version_control(scene):
     second = commit()
     git("checkout", "-q", first)
     scene.check("git makes the file 0644", scene.vault.stat().st_mode & 0o777 == 0o644)
-    scene.accepted(scene.owner, "an older commit of a versioned place is accepted without a note", EVIL, silent=True)
+    said_once(scene, scene.owner, "an older commit of a versioned place is accepted", EVIL)
     strict = scene.machine("strict")
     git("checkout", "-q", second)
     scene.accepted(strict, "another machine chooses the versioned policy on first use", silent=True)
@@ -182,10 +182,10 @@ def version_control(scene):
     git("checkout", "-q", second)
     strict.done("trust", "--policy", "versioned")
     git("checkout", "-q", first)
-    scene.accepted(strict, "after secret trust --policy versioned it is accepted", EVIL, silent=True)
+    said_once(scene, strict, "after secret trust --policy versioned it is accepted", EVIL)
     # A branch that another machine made is not an older state, and allowed too.
     c.commit(scene.vault, credential(scene.key), [put(b"a branch")])
-    scene.accepted(scene.owner, "a branch is accepted", b"a branch", silent=True)
+    said_once(scene, scene.owner, "a branch is accepted", b"a branch")
     git("checkout", "-q", "-f", second)
     scene.owner.done("key", "remove", guest_slot(scene.owner))
     scene.check("the vault is still readable after a rewrite", scene.vault.stat().st_mode & 0o777 == 0o644)
@@ -250,3 +250,12 @@ def only_an_older_slot(scene):
 ATTACKS = [
     rollback_by_link, rollback_by_directory, what_a_pin_tells, vault_for_a_recipient, version_control, only_an_older_slot,
 ]
+def said_once(scene, machine, what, value):
+    """The value is returned. The first command says that the file is not in the newest state, and the next ones do not."""
+    result = machine.run("get", "token")
+    is_said = b"is older than, or another branch of, what this machine has seen" in result.stderr
+    scene.check(f"{what}, which is said", result.returncode == 0 and result.stdout == value and is_said, result)
+    scene.accepted(machine, f"{what}, which is said once", value, silent=True)
+
+
+
