@@ -138,6 +138,14 @@ def vault_for_a_recipient(scene):
     scene.refused(stranger, "a pin of the made vault refuses the genuine one", words=words)
 
 
+def said_once(scene, machine, what, value):
+    """The value is returned. The first command says that the file is not in the newest state, and the next ones do not."""
+    result = machine.run("get", "token")
+    is_said = b"is older than, or another branch of, what this machine has seen" in result.stderr
+    scene.check(f"{what}, which is said", result.returncode == 0 and result.stdout == value and is_said, result)
+    scene.accepted(machine, f"{what}, which is said once", value, silent=True)
+
+
 def version_control(scene):
     """A vault in a git work tree: its own older states are accepted, and nothing else."""
     environment = {
@@ -250,12 +258,3 @@ def only_an_older_slot(scene):
 ATTACKS = [
     rollback_by_link, rollback_by_directory, what_a_pin_tells, vault_for_a_recipient, version_control, only_an_older_slot,
 ]
-def said_once(scene, machine, what, value):
-    """The value is returned. The first command says that the file is not in the newest state, and the next ones do not."""
-    result = machine.run("get", "token")
-    is_said = b"is older than, or another branch of, what this machine has seen" in result.stderr
-    scene.check(f"{what}, which is said", result.returncode == 0 and result.stdout == value and is_said, result)
-    scene.accepted(machine, f"{what}, which is said once", value, silent=True)
-
-
-

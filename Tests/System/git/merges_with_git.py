@@ -458,7 +458,7 @@ def difference(lab):
     if len(changed) != 2 or "value" in shown or changed[0][1:] == changed[1][1:]:
         raise Wrong(f"git diff shows {shown}")
     shown = ann.git("log", "-p", COFFER_KEY_FILE="", XDG_CONFIG_HOME=lab.root).stdout
-    if "cannot be opened here" not in shown or "a\t" in shown:
+    if "cannot be opened here" not in shown or "secret\ta" in shown:
         raise Wrong(f"git log without a key shows {shown}")
 
 
