@@ -146,7 +146,9 @@ enum GitWorkTree {
 
   /// The settings of a clone by which git merges and compares vaults.
   private static let settings = [
-    ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P %L"),
+    ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P"),
+    // git merges ancestors for itself, which is not to be told or asked. A commit could choose %L.
+    ("merge.coffer.recursive", "binary"),
     ("diff.coffer.textconv", "secret git-textconv --"),
   ]
 

@@ -322,6 +322,20 @@ def a_strict_vault_without_a_terminal(lab):
 
 
 @case
+def attributes_that_a_commit_brings(lab):
+    """Whoever pushes may choose them: they silence nothing, and no question is left out."""
+    line = "/s.vault -text diff=coffer merge=coffer conflict-marker-size=9\n"
+    ann = strict(lab)
+    with open(f"{ann.work}/.gitattributes", "w", encoding="utf-8") as stream:
+        stream.write(line)
+    ann.commit("attributes")
+    done = ann.git("merge", "--no-edit", "side", status=1)
+    if "stored: “a”" not in done.stderr:
+        raise Wrong(f"the driver does not say what comes: {done.stderr}")
+    ann.expect(a="1", ours="2")
+
+
+@case
 def a_strict_vault_with_a_terminal(lab):
     ann = strict(lab)
     for answer, status, values in ((b"n\n", 1, {"a": "1"}), (b"y\n", 0, {"a": "rejected"})):

@@ -91,7 +91,10 @@ def criss_cross(one):
     ann.git("checkout", "-q", "main")
     ann.set(x="1")
     ann.secret("list")
-    return ann.git("merge", "--no-edit", "side", status=None)
+    done = ann.git("merge", "--no-edit", "side", status=None)
+    if done.stderr.count("stored: ") != 1:
+        raise Wrong(f"the merge of the ancestors is told: {done.stderr}")
+    return done
 
 
 @operation("merge of three branches", status=2, a="1", m="1")

@@ -24,13 +24,10 @@ struct GitMergeDriverCommand: ParsableCommand {
   @Argument(help: "The path of the vault in the work tree: %P.")
   var path: String
 
-  @Argument(help: "The length of conflict markers: %L. Above 7, git makes an ancestor for a merge of its own.")
-  var markerLength: Int?
-
   func run() throws {
     let operation = GitWorkTree.operation(on: ours)
-    // Nobody sees the result of these, so nobody is told or asked.
-    if markerLength ?? 0 > 7 || operation == .view {
+    // Nobody keeps the result of this, so nobody is told or asked.
+    if operation == .view {
       do { try GitWorkTree.temporary(ours, []).merge(with: VaultCopy(at: theirs)) } catch { throw Self.stopped }
       return
     }
@@ -56,7 +53,8 @@ struct GitMergeDriverCommand: ParsableCommand {
   }
 
   private static let stopped = ExitCode(ExitStatus.noSuchSecret.rawValue)
-  private var file: String { path.quotedForShell }
+  /// The path as a word of a command. git takes a leading `-` for an option, and a leading `:` for a pattern.
+  private var file: String { ((path.hasPrefix("-") || path.hasPrefix(":") ? "./" : "") + path).quotedForShell }
   private func say(_ text: String) { note("secret: \(path.printable): \(text)") }
 
   /// To join branches, no ancestor is needed: whoever serves the branches could choose it. But single commits are
@@ -97,8 +95,8 @@ struct GitMergeDriverCommand: ParsableCommand {
     list("erased on the other side, and so here", report.erased.sorted().map(\.shown), most: .max)
     if let limit = report.historyLimit { say("another history limit: \(limit.sentence)") }
     if let command, !report.erased.isEmpty || report.historyLimit != nil {
-      say("the file before, with what is erased or dropped: \(command) > OLD")
-      let copy = "secret copy --from vault:OLD --to \("vault:\(path)".quotedForShell)"
+      say("the file before, with what is erased or dropped: OLD=$(mktemp); \(command) > \"$OLD\"")
+      let copy = "secret copy --from \"vault:$OLD\" --to \("vault:\(path)".quotedForShell)"
       if !report.erased.isEmpty { note("  \(copy) \(references(report.erased))") }
     }
     let renamed = Set(report.renamings.flatMap { [$0.former, $0.present] })
@@ -170,7 +168,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     if names.count > 10 { note("  Other values are in: \(names.map(\.shown).listed(most: 10))") }
     let words = (1...10).contains(names.count) ? references(names) : "NAME…"
     note(
-      "  git show :\(stage):\(file) > OTHER; secret copy --from vault:OTHER --to vault:\(file) \(option)--overwrite \(words)"
+      "  OTHER=$(mktemp); git show :\(stage):\(file) > \"$OTHER\"; secret copy --from \"vault:$OTHER\" --to vault:\(file) \(option)--overwrite \(words)"
     )
     note("  git add -- \(file)")
   }

@@ -49,7 +49,7 @@ struct VerifyCommand: ParsableCommand {
       ]
       return try output.json(fields)
     }
-    try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
+    try output.line("\(vault.path.printable) is intact: every byte in use was read and authenticated.")
     let excess = report.excessVersionCount == 0 ? "" : " (and \(report.excessVersionCount) not yet dropped)"
     try output.line(
       """
