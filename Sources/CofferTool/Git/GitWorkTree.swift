@@ -102,7 +102,7 @@ enum GitWorkTree {
   private static func hasFewerCommits(_ list: (String) -> String?) -> Bool {
     func commits(_ name: String) -> Set<Substring> {
       let lines = (list(name) ?? "").split(separator: "\n").map { $0.split(separator: " ") }
-      return Set(lines.filter { $0.count > 1 && $0[0] != "drop" && $0[0] != "d" && $0[0] != "#" }.map { $0[1] })
+      return Set(lines.filter { $0.count > 1 && $0[1].utf8.count >= 40 && !$0[0].hasPrefix("d") }.map { $0[1] })
     }
     return !commits("git-rebase-todo.backup").isSubset(of: commits("done").union(commits("git-rebase-todo")))
   }

@@ -340,7 +340,7 @@ def a_strict_vault_with_a_terminal(lab):
     ann = strict(lab)
     for answer, status, values in ((b"n\n", 1, {"a": "1"}), (b"y\n", 0, {"a": "rejected"})):
         found, text = answering(ann, answer, "git", "merge", "--no-edit", "side")
-        if found != status or "stored: “a”" not in text or text.count("Merge it?") != 1:
+        if found != status or "stored: “a”" not in text or text.count("Merge it?") != 1 or text.count("stored: “a”") != 1:
             raise Wrong(f"status {found}: {text}")
         ann.expect(ours="2", **values)
         if status:

@@ -38,7 +38,6 @@ struct GitMergeDriverCommand: ParsableCommand {
       explain(failure, error as? SecretError)
       throw Self.stopped
     }
-    show(report, operation, command)
     let isStopped = !report.conflicts.isEmpty || report.renamings.contains(where: \.isConflict)
     let keepsSome = operation != .revert && !report.takenBack.isEmpty
     let isLacking = operation == .rebase && (keepsSome || report.leavesLimitOut || !report.leftOut.isEmpty)
@@ -57,8 +56,8 @@ struct GitMergeDriverCommand: ParsableCommand {
   private var file: String { ((path.hasPrefix("-") || path.hasPrefix(":") ? "./" : "") + path).quotedForShell }
   private func say(_ text: String) { note("secret: \(path.printable): \(text)") }
 
-  /// To join branches, no ancestor is needed: whoever serves the branches could choose it. But single commits are
-  /// differences from one.
+  /// Merges, and says what that does. To join branches, no ancestor is needed: whoever serves the branches could choose
+  /// it. But single commits are differences from one.
   private func merge(for operation: GitWorkTree.Operation, _ command: String?) throws -> MergeReport {
     let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
     // git gives an empty file if the commit added the vault.
@@ -67,17 +66,18 @@ struct GitMergeDriverCommand: ParsableCommand {
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
     // The work tree may have no file there, as when the vault was renamed.
     let isStrict = FileStatus(of: path) == nil ? false : try BackendConfiguration.current().vault(at: path).isStrict()
-    if !isStrict { return try vault.merge(with: copy, ancestor: ancestor, undoing: undoing) }
-    let found = try vault.mergePreview(with: copy, ancestor: ancestor, undoing: undoing)
-    if found.outcome != .unchanged {
-      show(found, operation, command)
+    let found = isStrict ? try vault.mergePreview(with: copy, ancestor: ancestor, undoing: undoing) : nil
+    if let found { show(found, operation, command) }
+    if let found, found.outcome != .unchanged {
       let merge = "git show :3:\(file) | secret merge - --vault \(file) --pin PIN && git add -- \(file)"
       let next = hasAncestor ? "Stop git, and run it in a terminal." : "Get its pin by another way, then: \(merge)"
       note("The pin of the other side is \(found.pin).")
-      try Terminal.confirm(
-        "Merge it?", otherwise: "The vault is strict, and nobody could be asked. \(next)", usingDevice: true)
+      let refusal = "The vault is strict, and nobody could be asked. \(next)"
+      try Terminal.confirm("Merge it?", otherwise: refusal, usingDevice: true)
     }
-    return try vault.merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: found)
+    let report = try vault.merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: found)
+    if !isStrict { show(report, operation, command) }
+    return report
   }
 
   // MARK: What is said
@@ -91,7 +91,8 @@ struct GitMergeDriverCommand: ParsableCommand {
       list(what, changes.filter(isIncluded).map(\.identifier).sorted().map(\.shown))
     }
     if operation == .unknown { say("Nothing tells what git does, so all changes of the other side are merged.") }
-    if !(operation == .revert) && report.outcome == .unchanged { say("The other side is older, and adds nothing.") }
+    let isRevert = operation == .revert
+    if !isRevert && report.outcome == .unchanged { say("The other side is older, and adds nothing.") }
     list("erased on the other side, and so here", report.erased.sorted().map(\.shown), most: .max)
     if let limit = report.historyLimit { say("another history limit: \(limit.sentence)") }
     if let command, !report.erased.isEmpty || report.historyLimit != nil {
@@ -113,7 +114,6 @@ struct GitMergeDriverCommand: ParsableCommand {
     list("more than one value; choose with secret history and secret restore", report.conflicts.sorted().map(\.shown))
     list("key slots that the other side added", report.addedSlots.map(\.summary))
     list("key slots that the other side removed", report.removedSlots.map(\.summary))
-    let isRevert = operation == .revert
     list(isRevert ? "removed by the revert" : "gone there, and as it is here", report.takenBack) { $0.metadata == nil }
     list(isRevert ? "an earlier value again" : "earlier there, and as it is here", report.takenBack) {
       $0.metadata != nil

@@ -7,9 +7,9 @@ struct GitTextconvCommand: ParsableCommand {
     "git-textconv", abstract: "Describe a vault in lines that git can compare.",
     discussion: """
       secret init --git configures it for a clone, for git diff and git log -p. Prints the vault's id and the beginning of \
-      its master key's commitment, a line for each key slot, then what needs the key: how many changes and master keys it has \
-      had, its history limit, and for each secret its service, name, time of the last change and a fingerprint of its value, never the value: equal values of one \
-      secret have equal fingerprints, and only the vault's key can compute them. Never prompts.
+      its master key's commitment, a line for each key slot, then what needs the key: how many changes and master keys it \
+      had, its history limit, and for each secret its service, name, time of the last change and a fingerprint. Equal values \
+      of one secret have equal fingerprints, and only the vault's key can compute them. Never prints a value. Never prompts.
       """)
 
   @Argument(help: "The file of the vault.")
