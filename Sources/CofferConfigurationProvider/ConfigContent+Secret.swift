@@ -13,8 +13,7 @@ extension ConfigContent {
       self = try Self.decode(secret, as: type, by: StandardSecretCoder())
     } catch {
       throw SecretError(
-        .decodingFailed,
-        "The secret \(identifier) does not decode as a configuration value of the type \(type).",
+        .decodingFailed, "The secret \(identifier) does not decode as a configuration value of the type \(type).",
         advice: type.isArray
           ? "Store it as a JSON array, or read it as another type."
           : "Read it as another type, or store a new value.",

@@ -56,10 +56,7 @@ public final class KeyringBackend: SecretBackend {
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
-  public init(
-    options: KeyringOptions? = nil,
-    environment: [String: String] = ProcessInfo.processInfo.environment
-  ) {
+  public init(options: KeyringOptions? = nil, environment: [String: String] = ProcessInfo.processInfo.environment) {
     let options = options ?? KeyringOptions(environment: environment)
     self.options = options
     connection = SecretServiceConnection(environment: environment, options: options)
@@ -120,8 +117,7 @@ public final class KeyringBackend: SecretBackend {
       let value = try search.secret(of: item.path) { () throws(ServiceFailure) in
         item = try search.service.read(FoundItem.properties, of: [item]).first ?? item
       }
-      return Secret(
-        identifier, value: ValueEncoding.decoded(value), metadata: item.metadata(of: identifier))
+      return Secret(identifier, value: ValueEncoding.decoded(value), metadata: item.metadata(of: identifier))
     }
   }
 
@@ -318,9 +314,7 @@ public final class KeyringBackend: SecretBackend {
   }
 
   /// Runs `body` up to four times, because another program may remove or lock an item after it was found.
-  private static func retrying<R: ~Copyable>(
-    _ body: () throws(ServiceFailure) -> R
-  ) throws(ServiceFailure) -> R {
+  private static func retrying<R: ~Copyable>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
     var last: ServiceFailure?
     for _ in 0..<4 {
       do throws(ServiceFailure) {
@@ -330,9 +324,7 @@ public final class KeyringBackend: SecretBackend {
       }
     }
     if let last, last.isLocked { throw last }
-    throw .error(
-      .conflict, "Other programs changed the secret during each of four attempts.",
-      advice: "Try again.")
+    throw .error(.conflict, "Other programs changed the secret during each of four attempts.", advice: "Try again.")
   }
 }
 #endif

@@ -85,8 +85,7 @@ extension Check {
       try context.expect(
         metadata[0] == SecretMetadata(), "the metadata of a removal", expected: "none", found: "some")
       try context.expectMetadata(other, in: metadata[1], "an earlier version")
-      try context.expectMetadata(
-        context.sample, in: metadata[2], "an earlier version that had other metadata")
+      try context.expectMetadata(context.sample, in: metadata[2], "an earlier version that had other metadata")
       try context.expectSecond(created, metadata[2].created, "“created” of an earlier version")
     },
 
@@ -151,10 +150,8 @@ extension Check {
         try transaction.store("1", b)
         try transaction.remove(b)
       }
-      try context.expectHistory(
-        ["3", nil, "2", "1", "0"], a, "after a transaction with four changes of the secret")
-      try context.expectHistory(
-        [nil, "1", "0"], b, "after a transaction that overwrote and removed the secret")
+      try context.expectHistory(["3", nil, "2", "1", "0"], a, "after a transaction with four changes of the secret")
+      try context.expectHistory([nil, "1", "0"], b, "after a transaction that overwrote and removed the secret")
     },
 
     Check(name: "erase-in-a-transaction", features: .versions) { context, backend, a in
@@ -166,8 +163,7 @@ extension Check {
         for identifier in [a, b, removed] { try transaction.erase(identifier) }
       }
       try context.expectHistory(["2", "1"], a, "after an erasure in a transaction whose closure threw")
-      try context.expectHistory(
-        [nil, "2", "1"], removed, "after an erasure in a transaction whose closure threw")
+      try context.expectHistory([nil, "2", "1"], removed, "after an erasure in a transaction whose closure threw")
       let never = try context.identifier("never")
       let (erased, left) = try backend.withTransaction { transaction throws(SecretError) in
         try transaction.store("3", b)
@@ -183,10 +179,8 @@ extension Check {
         return (erased, left)
       }
       try context.expect(erased, toBe: [true, true, true, false], "erase, in a transaction")
-      try context.expect(
-        left, toBe: [true, true, true, true, true], "what a transaction sees of erased secrets")
-      try context.expectHistory(
-        ["5", "4"], a, "after a transaction that erased the secret and then stored it twice")
+      try context.expect(left, toBe: [true, true, true, true, true], "what a transaction sees of erased secrets")
+      try context.expectHistory(["5", "4"], a, "after a transaction that erased the secret and then stored it twice")
       try context.expectHistory([], b, "after a transaction that stored the secret and then erased it")
       try context.expectHistory([], removed, "after the erasure of a removed secret")
     },
@@ -242,8 +236,7 @@ extension ConformanceContext {
     func text(_ kinds: [SecretVersion.Kind]) -> String {
       kinds.isEmpty ? "none" : kinds.map { "\($0)" }.joined(separator: ", ")
     }
-    try expect(
-      versions.map(\.kind) == kinds, situation, expected: text(kinds), found: text(versions.map(\.kind)))
+    try expect(versions.map(\.kind) == kinds, situation, expected: text(kinds), found: text(versions.map(\.kind)))
     try expect(
       zip(versions, versions.dropFirst()).allSatisfy { $0.number > $1.number }, situation,
       expected: "descending numbers", found: "\(versions.map(\.number))")

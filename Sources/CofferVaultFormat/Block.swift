@@ -51,8 +51,7 @@ package struct Block: Sendable {
     let record = try Record(id: position.id, sequence: position.sequence, parsing: &reader)
     let valueOffset = record.kind == .put ? try reader.number() : 0
     try reader.expectEnd()
-    guard record.kind == .remove || valueOffset >= start && valueOffset <= entry.offset - record.valueLength
-    else {
+    guard record.kind == .remove || valueOffset >= start && valueOffset <= entry.offset - record.valueLength else {
       throw .tampered("a value is not before its block")
     }
     return BlockEntry(record: record, valueOffset: valueOffset)

@@ -280,8 +280,7 @@ package struct Record: Sendable {
   }
 
   package func isAbout(_ identifier: SecretIdentifier) -> Bool {
-    bytes[service].elementsEqual(identifier.service.utf8)
-      && bytes[account].elementsEqual(identifier.account.utf8)
+    bytes[service].elementsEqual(identifier.service.utf8) && bytes[account].elementsEqual(identifier.account.utf8)
   }
 
   package func hasName(of other: Record) -> Bool {

@@ -110,8 +110,7 @@ private struct MigrationStep: Sendable {
         // The error of the step is dropped, because it may quote the value.
       }
       throw SecretError(
-        .migrationFailed,
-        "The step from \(From.self) to \(To.self) failed. The stored value is unchanged.",
+        .migrationFailed, "The step from \(From.self) to \(To.self) failed. The stored value is unchanged.",
         advice: "Correct the step in the program, or store a new value.")
     }
   }

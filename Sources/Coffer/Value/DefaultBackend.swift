@@ -20,8 +20,7 @@ public enum DefaultBackend {
   /// Refuses every use.
   private static let outsideOfScopes = BackendSource { () throws(SecretError) in
     throw SecretError(
-      .noBackend,
-      "This code runs outside of every scope of DefaultBackend.withOnly, such as in a detached task.",
+      .noBackend, "This code runs outside of every scope of DefaultBackend.withOnly, such as in a detached task.",
       advice: "Give its values a backend, or run it in DefaultBackend.with(_:).")
   }
 

@@ -99,8 +99,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Changes the value. The methods of ``EditableValue`` call this. `change` gets the default if nothing is stored.
   /// Throws the errors of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
-    try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }
-      .get()
+    try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }.get()
   }
 
   /// A new stream of the current value and each change after it, by the rules of ``SecurelyStoredValue/values``. The

@@ -49,8 +49,7 @@ struct KeyringProvider: BackendProvider {
     return KeyringBackend(options: options, environment: environment)
     #else
     throw SecretError(
-      .unsupported,
-      "This program was built without the keyring.",
+      .unsupported, "This program was built without the keyring.",
       advice: "Build it with the package's Keyring trait, or set COFFER_BACKEND to another backend."
     )
     #endif

@@ -54,8 +54,7 @@ final class InheritedDescriptor: Sendable {
   private func read(_ timeout: Duration) throws(SecretError) -> SecretBytes {
     guard let descriptor = Int32(number), descriptor >= 0, fcntl(descriptor, F_GETFD) >= 0 else {
       throw SecretError(
-        .configuration,
-        "\(variable) does not name an open descriptor.",
+        .configuration, "\(variable) does not name an open descriptor.",
         advice: "Open the descriptor before the program starts, as a shell does with 3<FILE."
       )
     }

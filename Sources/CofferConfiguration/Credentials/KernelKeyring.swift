@@ -30,24 +30,17 @@ package struct KernelKeyring {
 
   private static func description(_ vaultID: String) -> String { "coffer:\(vaultID)" }
 
-  private static func call(
-    _ operation: Operation, _ first: Int32, _ second: UInt = 0, _ third: UInt = 0
-  ) -> Int {
+  private static func call(_ operation: Operation, _ first: Int32, _ second: UInt = 0, _ third: UInt = 0) -> Int {
     coffer_keyctl(operation.rawValue, UInt(bitPattern: Int(first)), second, third, 0)
   }
 
   /// Keeps `master` for `duration`, in whole seconds, and replaces the key that was kept. Throws
   /// `.kernelKeyringRefused` if the kernel has no such keyring or refuses its use.
-  package func keep(
-    _ master: SecretBytes,
-    forVault vaultID: String,
-    for duration: Duration
-  ) throws(SecretError) {
+  package func keep(_ master: SecretBytes, forVault vaultID: String, for duration: Duration) throws(SecretError) {
     // Added to the process's keyring first, so that the key is never in the user's keyring without its timeout.
     let key = master.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
-        coffer_add_key(
-          "user", Self.description(vaultID), bytes.baseAddress, bytes.count, Self.processKeyring)
+        coffer_add_key("user", Self.description(vaultID), bytes.baseAddress, bytes.count, Self.processKeyring)
       }
     }
     if key < 0 { throw Self.failure(errno) }

@@ -45,8 +45,7 @@ extension BackendConfiguration {
     try createVault(at: path, credential: .key(key), label: Self.portalLabel, options: options)
     do throws(SecretError) {
       let source = VaultCredentialSource("the given key", .key(key))
-      try vault(at: path, credentials: [source], options: options)
-        .addKeySlot(.key(recovery), label: "recovery")
+      try vault(at: path, credentials: [source], options: options).addKeySlot(.key(recovery), label: "recovery")
     } catch {
       throw SecretError(
         error.code, "The vault \(path) was created, but has no recovery key: \(error.reason)",
@@ -75,8 +74,7 @@ extension BackendConfiguration {
     guard isInFlatpak, mayPrompt else { return nil }
     return VaultCredentialSource("the Secret portal", mayPrompt: true) { request throws(SecretError) in
       // The portal may show a prompt, so it is used only for a vault that has its key slot.
-      guard request.vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal()
-      else {
+      guard request.vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal() else {
         return nil
       }
       return .key(try portalKey())

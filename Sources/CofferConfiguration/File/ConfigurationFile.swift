@@ -107,8 +107,7 @@ extension BackendConfiguration {
     let provider = try provider(of: backend)
     let selection = BackendSelection(backend, at: place)
     if let place {
-      guard providers.selection(selection.description) == selection, provider.isRecordable(place: place)
-      else {
+      guard providers.selection(selection.description) == selection, provider.isRecordable(place: place) else {
         throw SecretError(
           .configuration, "The configuration file cannot hold the place of the \(backend).",
           advice: "Name a vault by an absolute path.")

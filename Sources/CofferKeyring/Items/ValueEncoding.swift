@@ -87,8 +87,7 @@ enum StorageRule {
     if kind == .keePassXC { return .withoutPlaceholders }
     guard kind == .gnomeKeyring, let file = fileName(of: collection) else { return .plainText }
     let magic = Array("GnomeKeyring\n\r\0\n".utf8)
-    let isEncrypted =
-      beginning(ofFile: "\(dataDirectory)/keyrings/\(file).keyring", count: magic.count) == magic
+    let isEncrypted = beginning(ofFile: "\(dataDirectory)/keyrings/\(file).keyring", count: magic.count) == magic
     return isEncrypted ? .text : .plainText
   }
 

@@ -120,8 +120,7 @@ package struct SecretPortal: Sendable {
         }
         guard response?.code == 0 else {
           throw .error(
-            .promptDismissed,
-            "The Secret portal gave no secret: the prompt of the keyring was dismissed, or failed.",
+            .promptDismissed, "The Secret portal gave no secret: the prompt of the keyring was dismissed, or failed.",
             advice: "Unlock the keyring of the desktop session, and try again.")
         }
         return (pipe.reading, response?.token)

@@ -30,8 +30,7 @@ struct Failure: Error {
   static func empty(
     _ reason: String, _ identifier: SecretIdentifier, in backend: any SecretBackend, advice: String
   ) throws(SecretError) -> Failure {
-    let kept =
-      try backend.item(identifier) == nil ? "" : " The secret “\(identifier.account)” keeps its value."
+    let kept = try backend.item(identifier) == nil ? "" : " The secret “\(identifier.account)” keeps its value."
     return .usage("\(reason), and nothing was stored.\(kept) \(advice)")
   }
 

@@ -27,8 +27,7 @@ extension Diagnosis {
     add(.ok, "keyring", "a keyring is running")
     if status.isWrittenLater {
       add(
-        .note, "keyring",
-        "KWallet answers before it writes, so a change is lost if it is killed within some seconds",
+        .note, "keyring", "KWallet answers before it writes, so a change is lost if it is killed within some seconds",
         "Store a secret that must not be lost in a vault.")
     }
     guard status.isLocked != true else {

@@ -176,13 +176,11 @@ extension Diagnosis {
   private mutating func examineDirectory(_ directory: String, _ status: FileStatus, of path: String) {
     if status.mode & 0o022 != 0 && status.mode & UInt32(S_ISVTX) == 0 {
       add(
-        .bad, "directory",
-        "other users can write to \(directory), and replace the vault",
+        .bad, "directory", "other users can write to \(directory), and replace the vault",
         "Run chmod go-w \(directory.quotedForShell).", status: .refused)
     } else if status.owner != geteuid() && status.owner != 0 {
       add(
-        .note, "directory",
-        "\(directory) belongs to another user, who can remove the vault",
+        .note, "directory", "\(directory) belongs to another user, who can remove the vault",
         "Move the vault to a directory of your own.")
     } else {
       add(.ok, "directory", "only you can write to \(directory)")
@@ -195,8 +193,7 @@ extension Diagnosis {
     let count = others.count { NewFile.isTemporaryName($0, of: String(name)) }
     if count > 0 {
       add(
-        .note, "directory",
-        "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)",
+        .note, "directory", "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)",
         "They hold nothing that the vault lacks. The next rewrite removes them."
       )
     }
@@ -204,8 +201,7 @@ extension Diagnosis {
     let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name[...]
     for other in others where other.hasPrefix("\(stem).sync-conflict-") {
       add(
-        .note, "directory",
-        "\(directory)/\(other) is the vault as another machine changed it at the same time",
+        .note, "directory", "\(directory)/\(other) is the vault as another machine changed it at the same time",
         "To merge it: secret merge \("\(directory)/\(other)".quotedForShell) --vault \(path.quotedForShell). Then remove it. "
           + "If one of both has another master key, keep that in which a key was removed, and copy single secrets: secret copy"
       )
@@ -220,7 +216,7 @@ extension Diagnosis {
     } else if !GitWorkTree.missingSettings(for: path).isEmpty {
       add(.note, "git", "git in this clone cannot merge or compare the vault", "Run secret init --git.")
     }
-    if GitWorkTree.isUnmerged(path) {
+    if GitWorkTree.tracks(path, isUnmerged: true) {
       add(
         .note, "git", "git lists \(path) as unmerged",
         "Look at secret list --conflicts. If this is the file of one side: git show :3:PATH | secret merge -; if the other "
@@ -230,16 +226,14 @@ extension Diagnosis {
     switch kind {
     case .memory?:
       add(
-        .note, "directory",
-        "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
+        .note, "directory", "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
     case .network?, .fuse?:
       if let sharing = kind?.sharing {
         add(.note, "directory", "\(directory) \(sharing.text)", sharing.advice)
       }
     case .overlay?:
       add(
-        .note, "directory",
-        "\(directory) is in a container's own layer, and is removed with the container",
+        .note, "directory", "\(directory) is in a container's own layer, and is removed with the container",
         "Use a volume for the vault.")
     case .other?: add(.ok, "directory", "\(directory) is on a disk")
     case nil: break
@@ -262,8 +256,7 @@ extension Diagnosis {
         status: .refused)
     } else if Path.isSameFile(Path.parent(of: file), directory) {
       add(
-        .note, "key file",
-        "\(file) is in the vault's directory, so that a copy of the directory contains both",
+        .note, "key file", "\(file) is in the vault's directory, so that a copy of the directory contains both",
         "Move one of them, and set COFFER_KEY_FILE.")
     } else {
       add(.ok, "key file", "only you can read \(file)")
@@ -279,8 +272,7 @@ extension Diagnosis {
         "Unset all but one.")
     } else if set == ["COFFER_KEY"] {
       add(
-        .note, "environment",
-        "the key is in COFFER_KEY, which every process of this user can read in /proc",
+        .note, "environment", "the key is in COFFER_KEY, which every process of this user can read in /proc",
         "This is usual in CI; otherwise use COFFER_KEY_FILE.")
     }
   }

@@ -42,8 +42,7 @@ enum Dotenv {
     func has(_ text: String, _ next: String = "") -> Bool {
       let (first, next) = (Array(text.utf8), Array(next.utf8))
       return bytes.indices.contains { index in
-        first.contains(bytes[index])
-          && (next.isEmpty || index + 1 < bytes.count && next.contains(bytes[index + 1]))
+        first.contains(bytes[index]) && (next.isEmpty || index + 1 < bytes.count && next.contains(bytes[index + 1]))
       }
     }
     if has("\0") { return "a NUL" }
@@ -52,8 +51,7 @@ enum Dotenv {
     if has("$", "{") { return "${" }
     if has("\\", "\\") { return "two backslashes in a row" }
     if bytes.count > 0, bytes[bytes.count - 1] == UInt8(ascii: "\\") { return "a backslash at its end" }
-    return has("'") && has("$\\\"`")
-      ? "a single quote together with a $, a backslash, a \" or a backquote" : nil
+    return has("'") && has("$\\\"`") ? "a single quote together with a $, a backslash, a \" or a backquote" : nil
   }
 
   /// `value` in quotes that it does not contain, for use after the equals sign. It must have no ``obstacle(to:)``.

@@ -40,8 +40,7 @@ struct PasswordStore {
     let names = try names(below: "", ancestors: [])
     if names.isEmpty {
       throw Failure(
-        .noInput,
-        "\(directory) is not a password store of pass: it has no *\(Self.suffix) files. Check the path.")
+        .noInput, "\(directory) is not a password store of pass: it has no *\(Self.suffix) files. Check the path.")
     }
     return names
   }

@@ -20,18 +20,11 @@ enum GitWorkTree {
       """)
   }
 
-  /// Whether git tracks the file.
-  static func tracks(_ path: String) -> Bool {
-    let place = place(of: path)
+  /// Whether git tracks the file. `isUnmerged`: with a merge conflict that nobody has resolved yet.
+  static func tracks(_ path: String, isUnmerged: Bool = false) -> Bool {
+    let (place, option) = (place(of: path), isUnmerged ? "--unmerged" : "--cached")
     return configuration.isInWorkTree(place.directory + "/name")
-      && answer(["ls-files", "--error-unmatch"], place) != nil
-  }
-
-  /// Whether the file has a merge conflict that nobody has resolved yet.
-  static func isUnmerged(_ path: String) -> Bool {
-    let place = place(of: path)
-    return configuration.isInWorkTree(path)
-      && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
+      && answer(["ls-files", option, "--error-unmatch"], place) != nil
   }
 
   /// What git does when it asks for a merge.

@@ -61,22 +61,29 @@ enum VaultNotes {
     }
   }
 
+  /// Says what the notice means, if every command says it.
+  static func say(_ notice: VaultNotice, of path: String) {
+    guard let words = notice.words else { return }
+    let advice = notice == .behind ? "What to do: secret verify" : words.advice
+    note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
+  }
+
+  static func informOfPolicy(of path: String) {
+    inform(
+      """
+      secret: The vault \(path) is in a git work tree, so earlier states of it are accepted from now on, but no other vault \
+      and no former key. To refuse them: secret trust --policy strict
+      """)
+  }
+
   private static func print(_ notices: Set<VaultNotice>, of path: String) {
     for notice in VaultNotice.allCases where notices.contains(notice) {
       // A state that was met before is said by doctor and verify.
-      guard let words = notice.words, notice != .behind || notices.contains(.behindAnew) else { continue }
-      let advice = notice == .behind ? "What to do: secret verify" : words.advice
-      note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
+      if notice != .behind || notices.contains(.behindAnew) { say(notice, of: path) }
     }
     let isWritable = !notices.contains(.readOnly)
     if notices.contains(.firstUse) && isWritable { noteSharing(path) }
-    if notices.isSuperset(of: [.firstUse, .versioned]) && Output.messages.isTerminal {
-      inform(
-        """
-        secret: The vault \(path) is in a git work tree, so earlier states of it are accepted from now on, but no other \
-        vault and no former key. To refuse them: secret trust --policy strict
-        """)
-    }
+    if notices.isSuperset(of: [.firstUse, .versioned]) && Output.messages.isTerminal { informOfPolicy(of: path) }
     if notices.contains(.readableByOthers) && isWritable && !notices.contains(.versioned)
       && !BackendConfiguration.current().isInWorkTree(path)
     {
@@ -116,8 +123,7 @@ extension VaultNotice {
 extension FileSystemKind {
   /// The warning if several machines can change a vault here at the same time, or `nil` if only one can.
   var sharing: (text: String, advice: String)? {
-    let loss =
-      "two machines that change the vault at the same time can lose changes that were reported as done"
+    let loss = "two machines that change the vault at the same time can lose changes that were reported as done"
     let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."
     return switch self {
     case .fuse:

@@ -30,8 +30,7 @@ struct Project {
   static func required() throws(SecretError) -> Project {
     if let project = try current() { return project }
     throw SecretError(
-      .configuration,
-      "There is no file \(ProjectFile.name) in this directory, or above it in the same work tree.",
+      .configuration, "There is no file \(ProjectFile.name) in this directory, or above it in the same work tree.",
       advice: "Create it, with the variables that the project needs below [variables].")
   }
 
@@ -151,8 +150,7 @@ struct Project {
     } else if let vault {
       reason = "chooses among your own secrets, in the vault \(vault)"
     } else {
-      reason =
-        "chooses among your own secrets, in the service “\(file.service ?? SecretReference.defaultService)”"
+      reason = "chooses among your own secrets, in the service “\(file.service ?? SecretReference.defaultService)”"
     }
     if try AllowedProjects.contains(self) { return noteOnce() }
     let state =

@@ -36,8 +36,7 @@ extension CommandRelay {
     // The leader inherits these by their own numbers.
     let passed = [descriptor, inner.terminal.number, otherEnd.number]
     spawn.descriptors += passed.map { ($0, .descriptor($0)) }
-    let ownsTerminal =
-      outer.isForeground && onTerminal.contains(STDIN_FILENO) && !isPipeline(except: onTerminal)
+    let ownsTerminal = outer.isForeground && onTerminal.contains(STDIN_FILENO) && !isPipeline(except: onTerminal)
     let settings = passed.map(String.init) + [ownsTerminal ? "foreground" : "background"]
     let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
       spawn throws(FileSystemError) in

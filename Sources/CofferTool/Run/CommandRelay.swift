@@ -112,8 +112,7 @@ final class CommandRelay {
   private func endDrainedOutputs() throws -> Bool {
     func isDrained(_ output: RedactedStream) -> Bool {
       guard let source = output.readable else { return false }
-      return !output.wantsToWrite && !Self.isReady(source, for: POLLIN)
-        || drainEnds.map({ $0 < .now }) == true
+      return !output.wantsToWrite && !Self.isReady(source, for: POLLIN) || drainEnds.map({ $0 < .now }) == true
     }
     for output in outputs where output === session?.shown && isDrained(output) { output.end() }
     if session?.shown.isFinished == true { session?.outer.restore() }

@@ -18,12 +18,18 @@ public struct VaultCopy: Sendable {
 
 extension VaultBackend {
   /// Returns what ``merge(with:ancestor:undoing:previewed:)`` would do now, and changes nothing. Throws the same
-  /// errors, and `.conflict` if `pin` is given and is not the pin of the copy.
+  /// errors, and `.conflict` if `pin` is given and is not the pin of the copy. With `isReversed`, what a merge of this
+  /// vault into the copy would do.
   package func mergePreview(
-    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, pin: String? = nil
+    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, isReversed: Bool = false,
+    pin: String? = nil
   ) throws(SecretError) -> MergeReport {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { vault throws(SecretError) in
+        if isReversed {
+          let (copy, vault) = try (session.openCopy(copy, of: vault), VaultCopy(of: vault.file.storage))
+          return try session.merge(copy, vault, ancestor: nil, undoing: false).report
+        }
         let (merge, report) = try session.merge(vault, copy, ancestor: ancestor, undoing: undoing)
         if let pin { try merge.theirs.require(pin) }
         return report
@@ -56,6 +62,23 @@ extension VaultBackend {
     try withSession { session throws(SecretError) in
       try session.merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: previewed, unlocking)
     }
+  }
+
+  /// Whether a record says that the state of the vault at this path may not go back, and whether `copy` lacks the state
+  /// that was seen last here.
+  package func judge(_ copy: VaultBackend) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
+    let state = try copy.snapshot()
+    return try withSession { session throws(SecretError) in try session.judge(state) }
+  }
+
+  private func snapshot() throws(SecretError) -> VaultSnapshot {
+    try withSession { session throws(SecretError) in try session.read(unlocking) { $0 } }
+  }
+
+  /// Records the state of `merged`, which is about to take this file's place. A record that it contradicts stays.
+  package func recordMerge(_ merged: VaultBackend) throws(SecretError) {
+    let state = try merged.snapshot()
+    try withSession { session throws(SecretError) in try session.recordMerge(state) }
   }
 
   /// Writes the vault anew in a state that is far above its own and lists none before. Every machine accepts it, also

@@ -321,11 +321,6 @@ public final class VaultBackend: SecretBackend {
     try withSession { session throws(SecretError) in try session.isKnown() }
   }
 
-  /// Whether a record says that the state of the vault at this path may not go back.
-  package func isStrict() throws(SecretError) -> Bool {
-    try withSession { session throws(SecretError) in try session.isStrict() }
-  }
-
   /// Returns another path at which this user saw the same vault, if a vault with the same id is still there. The path
   /// is that of the last use of this vault.
   package func otherCopy() throws(SecretError) -> String? {

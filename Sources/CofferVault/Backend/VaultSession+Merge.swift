@@ -76,7 +76,7 @@ extension VaultSession {
   }
 
   /// Opens a copy with the keys of `vault`. Throws `.unexpectedVault` or `.unexpectedKey` if it is another vault's.
-  private func openCopy(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
+  func openCopy(_ copy: VaultCopy, of vault: VaultSnapshot) throws(SecretError) -> VaultSnapshot {
     let file = try VaultFile(copy.image)
     guard file.header.vaultID == vault.file.header.vaultID else { throw .otherVault(path: file.path) }
     guard vault.keys.isCommitted(to: file.header) else { throw .otherKey(path: file.path) }

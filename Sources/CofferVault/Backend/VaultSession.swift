@@ -116,7 +116,11 @@ final class VaultSession {
   /// Whether there are records of the vault at its place: see ``VaultBackend/isKnown()``.
   func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
 
-  func isStrict() throws(SecretError) -> Bool { try knownVaults.isStrict(openFile()) }
+  func judge(_ copy: VaultSnapshot) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
+    try knownVaults.judge(copy, insteadOf: openFile())
+  }
+
+  func recordMerge(_ merged: VaultSnapshot) throws(SecretError) { try knownVaults.recordMerge(merged, in: openFile()) }
 
   /// Closes the file. The next use opens it again.
   func close() {

@@ -32,6 +32,8 @@ public struct VaultOptions: Sendable {
   /// Whether the vault is neither compared nor recorded, because a person reads values out of a backup. A removed key
   /// may have changed the backup.
   package var isBackup = false
+  /// Whether nobody is told of notices. A state that is told once is then left to the next reader.
+  package var tellsNobody = false
 
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.
   package var isInWorkTree = false

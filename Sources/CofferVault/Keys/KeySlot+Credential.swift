@@ -39,8 +39,7 @@ extension KeySlotParameters {
       else {
         let available = left.map { ", and \($0 >> 20) MiB are left" } ?? ""
         throw SecretError(
-          .io,
-          "There is not enough memory to stretch the passphrase: it requires \(bytes >> 20) MiB\(available).",
+          .io, "There is not enough memory to stretch the passphrase: it requires \(bytes >> 20) MiB\(available).",
           advice: "Free some or raise the limit, or open the vault with a key file.")
       }
       return SlotKey(secret)
@@ -193,8 +192,7 @@ extension KeySlot {
   static func requireRoom(for count: Int) throws(SecretError) {
     if count > Layout.maximumKeySlots {
       throw SecretError(
-        .tooLarge,
-        "A vault has at most \(Layout.maximumKeySlots) key slots, and this would be number \(count).",
+        .tooLarge, "A vault has at most \(Layout.maximumKeySlots) key slots, and this would be number \(count).",
         advice: "Remove one first.")
     }
   }

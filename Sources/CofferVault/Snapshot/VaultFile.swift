@@ -36,8 +36,7 @@ package struct VaultFile: Sendable {
   func requireKnownFeatures() throws(SecretError) {
     if header.readOnlyCompatible == 0 { return }
     throw SecretError(
-      .denied,
-      "The vault at \(path) was last written by a later version of Coffer, and this one may only read it.",
+      .denied, "The vault at \(path) was last written by a later version of Coffer, and this one may only read it.",
       advice: "Update Coffer to change it.")
   }
 

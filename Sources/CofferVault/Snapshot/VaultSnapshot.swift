@@ -72,8 +72,7 @@ package final class VaultSnapshot: Sendable {
 
   /// Returns the id that stands for a secret's name in the file.
   package func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
-    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: lookupKey, count: 16)
-      .withUnsafeBytes { Bytes16($0) }
+    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: lookupKey, count: 16).withUnsafeBytes { Bytes16($0) }
   }
 
   // MARK: Later states

@@ -77,10 +77,23 @@ struct KnownVaults {
     return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
-  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read.
-  mutating func isStrict(_ file: VaultFile) throws(SecretError) -> Bool {
+  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read, and whether `copy`
+  /// lacks the state that was seen last at one.
+  mutating func judge(
+    _ copy: VaultSnapshot, insteadOf file: VaultFile
+  ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try locate(file)
-    return recordedPolicy(of: file.header.vaultID).policy == .strict
+    var isBehind = false
+    for record in pathRecords {
+      do throws(SecretError) { isBehind = try Self.isBehind(copy, record.load()?.newest) || isBehind } catch {}
+    }
+    return (recordedPolicy(of: file.header.vaultID).policy == .strict, isBehind)
+  }
+
+  /// Whether the state of `seen` is none of the states of the file.
+  private static func isBehind(_ opened: VaultSnapshot, _ seen: SeenState?) throws(SecretError) -> Bool {
+    guard let seen = seen?.record.checkpoint else { return false }
+    return try opened.shows(seen.sequence) { $0 == seen.tailTag } == false
   }
 
   /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
@@ -121,11 +134,7 @@ struct KnownVaults {
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
-    isBehind =
-      try vault.map { seen throws(SecretError) in
-        let newest = seen.newest.record.checkpoint
-        return try opened.shows(newest.sequence) { $0 == newest.tailTag } == false
-      } ?? false
+    isBehind = try Self.isBehind(opened, vault?.newest)
     isBehindAnew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
@@ -136,6 +145,7 @@ struct KnownVaults {
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in paths.hasBytes(of: vault.path) ? nil : vault.path }
+    if isBehindAnew && options.tellsNobody { return }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       self.record(record, in: file, having: known, opened)
     }
@@ -190,11 +200,9 @@ struct KnownVaults {
         throw .unexpectedKey(path: path)
       }
     }
-    if record.policy != .strict { return }
-    let seen = record.checkpoint
-    if try opened.shows(seen.sequence, isTag: { $0 == seen.tailTag }) == false {
-      throw .rolledBack(path: path, seen: seen, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered)
-    }
+    guard record.policy == .strict, try isBehind(opened, known) else { return }
+    let (seen, found) = (record.checkpoint, opened.state.checkpoint)
+    throw .rolledBack(path: path, seen: seen, found: found, isRecovered: opened.slots.isRecovered)
   }
 
   // MARK: Recording
@@ -247,6 +255,14 @@ struct KnownVaults {
       recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
     }
     if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
+  }
+
+  /// Records the state of `merged`, which is about to take the place of `file`. A record that it contradicts stays.
+  mutating func recordMerge(_ merged: VaultSnapshot, in file: VaultFile) throws(SecretError) {
+    try locate(file)
+    let isDetached = recordedPolicy(of: file.header.vaultID).isDetached
+    let record = Self.record(of: merged, .strict, isDetached: isDetached)
+    for file in records(isDetached) { _ = recordLater(record, in: file, merged.keys, merged) }
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether it is

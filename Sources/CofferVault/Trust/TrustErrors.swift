@@ -11,8 +11,7 @@ extension SecretError {
 
   static func unexpectedKey(path: String) -> SecretError {
     SecretError(
-      .unexpectedKey,
-      "The vault at \(path) has a master key that does not follow from the one that was seen before.",
+      .unexpectedKey, "The vault at \(path) has a master key that does not follow from the one that was seen before.",
       advice:
         "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
         + "changed more than \(Layout.maximumLineage) times since, accept the vault as it is.",

@@ -169,8 +169,7 @@ extension BaseIndex.Settings {
   fileprivate mutating func join(_ other: Self) {
     let joined = Dictionary((formerSlots + other.formerSlots).map { ($0.bytes, $0) }) { first, _ in first }
     formerSlots = joined.values.sorted { one, two in
-      one.sequence == two.sequence
-        ? one.bytes.lexicographicallyPrecedes(two.bytes) : one.sequence < two.sequence
+      one.sequence == two.sequence ? one.bytes.lexicographicallyPrecedes(two.bytes) : one.sequence < two.sequence
     }
   }
 }

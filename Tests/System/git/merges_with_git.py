@@ -322,6 +322,47 @@ def a_strict_vault_without_a_terminal(lab):
 
 
 @case
+def a_merge_that_is_taken_back_before_anybody_reads_it(lab):
+    """A host appends a commit with an older file, which a fast-forward brings."""
+    for policy in ("versioned", "strict"):
+        for command in ("merge --no-edit side", "cherry-pick side", "rebase side"):
+            one = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{policy}-{command.partition(' ')[0]}")
+            ann = strict(one)
+            if policy != "strict":
+                ann.secret("trust", "--policy", policy, "--pin", json.loads(ann.secret("verify", "--json").stdout)["pin"])
+            shutil.copy(f"{ann.work}/s.vault", f"{one.root}/old")
+            status, text = answering(ann, b"y\n", "git", *command.split())
+            if status != 0 or "stored: “a”" not in text:
+                raise Wrong(f"{policy}, {command}: status {status}: {text}")
+            if command.startswith("rebase") and "this machine has seen here last. It brings:" not in text:
+                raise Wrong(f"git does not say what is below: {text}")
+            shutil.copy(f"{one.root}/old", f"{ann.work}/s.vault")
+            ann.commit("an older file")
+            # The completion shows no message, so the next command does.
+            if ("ours" in ann.secret("complete", "bash", "--", "secret get o", "o", "9").stdout) != (policy != "strict"):
+                raise Wrong("the completion has other names")
+            done = ann.secret("get", "a", status=65 if policy == "strict" else 0)
+            if policy != "strict" and ("is older than, or another branch" not in done.stderr or done.stdout != "1"):
+                raise Wrong(f"{command}: nothing says that the file is older: {done.stdout}{done.stderr}")
+
+
+@case
+def a_branch_below_ours(lab):
+    """A strict vault is not put on what a person has not seen, and each pick of a rebase is asked for."""
+    ann = strict(lab)
+    status, text = answering(ann, b"n\n", "git", "rebase", "side")
+    below, _, onto = text.partition("Onto it comes:")
+    if status != 1 or "stored: “a”" not in below or "stored: “ours”" not in onto or "Merge it?" not in onto:
+        raise Wrong(f"status {status}: {text}")
+    ann.git("rebase", "--abort")
+    ann.expect(a="1", ours="2")
+    ann.git("checkout", "-q", "side")
+    status, text = answering(ann, b"n\n", "git", "merge", "--no-edit", "main")
+    if status != 1 or "stored: “a”" not in text.partition("Onto it comes:")[0]:
+        raise Wrong(f"status {status}: {text}")
+
+
+@case
 def attributes_that_a_commit_brings(lab):
     """Whoever pushes may choose them: they silence nothing, and no question is left out."""
     line = "/s.vault -text diff=coffer merge=coffer conflict-marker-size=9\n"

@@ -16,8 +16,7 @@ extension VaultKeySlot {
   var shortID: String { String(id.prefix(12)) }
 
   var kindName: String {
-    recipient.map { $0.isPostQuantum ? "hybrid recipient" : "X25519 recipient" } ?? kind?.description
-      ?? "unknown"
+    recipient.map { $0.isPostQuantum ? "hybrid recipient" : "X25519 recipient" } ?? kind?.description ?? "unknown"
   }
 
   /// The slot in a list.

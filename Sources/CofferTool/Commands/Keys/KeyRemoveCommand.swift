@@ -29,8 +29,7 @@ struct KeyRemoveCommand: ParsableCommand {
     let remaining = editor.description.keySlots.filter { !removedIDs.contains($0.id) }
     if remaining.isEmpty {
       throw Failure(
-        .refused,
-        "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add")
+        .refused, "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add")
     }
     let opened = try editor.open(remaining, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") {

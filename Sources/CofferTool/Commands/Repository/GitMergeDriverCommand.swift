@@ -32,8 +32,11 @@ struct GitMergeDriverCommand: ParsableCommand {
       return
     }
     let command = GitWorkTree.commandPrinting(ours)
+    let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
+    // The work tree may have no file there, as when the vault was renamed.
+    let place = FileStatus(of: path) == nil ? nil : BackendConfiguration.current().vault(at: path, credentials: [])
     let report: MergeReport
-    do { report = try merge(for: operation, command) } catch {
+    do { report = try merge(into: vault, place, for: operation, command) } catch {
       guard let failure = Failure(error) else { throw error }
       explain(failure, error as? SecretError)
       throw Self.stopped
@@ -43,7 +46,11 @@ struct GitMergeDriverCommand: ParsableCommand {
     let isLacking = operation == .rebase && (keepsSome || report.leavesLimitOut || !report.leftOut.isEmpty)
     let isPartial = operation == .revert && report.isPartial
     if isPartial { say("not undone: key slots, the history limit, and what was changed again") }
-    if !isStopped && !keepsSome && !isLacking && !isPartial { return }
+    if !isStopped && !keepsSome && !isLacking && !isPartial {
+      // Before somebody reads the merge, an earlier file can come.
+      do throws(SecretError) { try place?.recordMerge(vault) } catch {}
+      return
+    }
     say(
       isLacking
         ? "The branch below yours lacks what is named. To keep all: git rebase --abort, then git merge"
@@ -58,17 +65,26 @@ struct GitMergeDriverCommand: ParsableCommand {
 
   /// Merges, and says what that does. To join branches, no ancestor is needed: whoever serves the branches could choose
   /// it. But single commits are differences from one.
-  private func merge(for operation: GitWorkTree.Operation, _ command: String?) throws -> MergeReport {
-    let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
+  private func merge(
+    into vault: VaultBackend, _ place: VaultBackend?, for operation: GitWorkTree.Operation, _ command: String?
+  ) throws -> MergeReport {
     // git gives an empty file if the commit added the vault.
     let hasAncestor = operation != .merge && operation != .unknown && FileStatus(of: ancestor)?.size != 0
     let ancestor = hasAncestor ? try VaultCopy(at: ancestor) : nil
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
-    // The work tree may have no file there, as when the vault was renamed.
-    let isStrict = FileStatus(of: path) == nil ? false : try BackendConfiguration.current().vault(at: path).isStrict()
+    let (isStrict, isBehind) = try place?.judge(vault) ?? (false, false)
+    // As in a rebase: the person has not seen the branch on which the commits are put.
+    if isBehind {
+      let below = try vault.mergePreview(with: copy, isReversed: true)
+      if below.outcome != .unchanged {
+        say("The branch below is not what this machine has seen here last. It brings:")
+        show(below, .merge, GitWorkTree.commandPrinting(theirs))
+        say("Onto it comes:")
+      }
+    }
     let found = isStrict ? try vault.mergePreview(with: copy, ancestor: ancestor, undoing: undoing) : nil
     if let found { show(found, operation, command) }
-    if let found, found.outcome != .unchanged {
+    if let found, found.outcome != .unchanged || isBehind {
       let merge = "git show :3:\(file) | secret merge - --vault \(file) --pin PIN && git add -- \(file)"
       let next = hasAncestor ? "Stop git, and run it in a terminal." : "Get its pin by another way, then: \(merge)"
       note("The pin of the other side is \(found.pin).")

@@ -111,8 +111,7 @@ struct GenerateCommand: ParsableCommand {
     guard let characters else { return (alphabet ?? .alphanumeric).characters }
     if alphabet != nil { throw .exclusive("--alphabet and --characters") }
     let bytes = Array(characters.utf8)
-    guard bytes.allSatisfy({ (0x20...0x7E).contains($0) }), Set(bytes).count == bytes.count, bytes.count >= 2
-    else {
+    guard bytes.allSatisfy({ (0x20...0x7E).contains($0) }), Set(bytes).count == bytes.count, bytes.count >= 2 else {
       throw .usage("--characters must be two or more distinct ASCII characters.")
     }
     return bytes

@@ -55,8 +55,7 @@ struct RestoreCommand: ParsableCommand {
     if !dropped.isEmpty {
       let names = dropped.map { "“\($0.account)”" }.joined(separator: ", ")
       throw Failure(
-        .noSuchSecret,
-        "The history has no version of that time any more, and nothing was changed, for \(names).")
+        .noSuchSecret, "The history has no version of that time any more, and nothing was changed, for \(names).")
     }
   }
 

@@ -75,8 +75,5 @@ struct SetCommand: ParsableCommand {
         value, for: identifier, history: history.map { $0 ? .kept : .none } ?? .unchanged
       ) { given.applied(to: $0 ?? erased, isNewValue: $1) }
     }
-    if let vault = backend as? VaultBackend, let sentence = GitWorkTree.textSentence(vault.path) {
-      note("secret: \(sentence)")
-    }
   }
 }

@@ -73,8 +73,7 @@ struct CopyCommand: ParsableCommand {
     options.isBackup = formerKey
     let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from, options: options))
     let named = try names.map {
-      try SecretReference.identifier($0)
-        ?? SecretIdentifier(service: SecretReference.service(service), account: $0)
+      try SecretReference.identifier($0) ?? SecretIdentifier(service: SecretReference.service(service), account: $0)
     }
     if formerKey {
       guard let vault = source as? VaultBackend else {

@@ -107,13 +107,7 @@ struct InitCommand: ParsableCommand {
     }
     Self.explain(credential, at: path)
     if isChosen { Self.noteNext() }
-    if !isKnown {
-      note(
-        """
-        What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused: secret \
-        trust --vault \(path.quotedForShell)
-        """)
-    }
+    if !isKnown { VaultNotes.say(.unrecorded, of: path) }
     VaultNotes.noteSharing(path)
     if isInRepository { try prepareGit(for: path) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
@@ -123,12 +117,7 @@ struct InitCommand: ParsableCommand {
         add --key-file PATH, and secret key remove
         """)
     }
-    if isInRepository {
-      inform(
-        """
-        It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
-        """)
-    }
+    if isInRepository { VaultNotes.informOfPolicy(of: path) }
   }
 
   /// Adds the attributes of the vault, and makes the settings of this clone or says which commands do.

@@ -59,8 +59,7 @@ struct NewCredential: ~Copyable {
   borrowing func createVault(at path: String, _ recipients: [VaultRecipient]) throws(SecretError) -> Bool {
     var (credential, recipients) = (credential, try credential.recipients() + recipients)
     if credential.secret.isEmpty { credential = .recipient(recipients.removeFirst()) }
-    return try BackendConfiguration.current()
-      .createVault(at: path, credential: credential, recipients: recipients)
+    return try BackendConfiguration.current().createVault(at: path, credential: credential, recipients: recipients)
   }
 
   /// The credential of the first credential source that has one and whose name begins with `prefix`.
