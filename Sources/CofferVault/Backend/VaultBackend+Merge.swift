@@ -66,9 +66,9 @@ extension VaultBackend {
 
   /// Whether a record says that the state of the vault at this path may not go back, and whether `copy` lacks the state
   /// that was seen last here.
-  package func judge(_ copy: VaultBackend) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
+  package func compare(with copy: VaultBackend) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     let state = try copy.snapshot()
-    return try withSession { session throws(SecretError) in try session.judge(state) }
+    return try withSession { session throws(SecretError) in try session.compare(state) }
   }
 
   private func snapshot() throws(SecretError) -> VaultSnapshot {

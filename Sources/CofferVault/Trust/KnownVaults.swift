@@ -79,7 +79,7 @@ struct KnownVaults {
 
   /// Whether a record of a path of `file` says that its state may not go back, or cannot be read, and whether `copy`
   /// lacks the state that was seen last at one.
-  mutating func judge(
+  mutating func compare(
     _ copy: VaultSnapshot, insteadOf file: VaultFile
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try locate(file)

@@ -72,7 +72,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     let hasAncestor = operation != .merge && operation != .unknown && FileStatus(of: ancestor)?.size != 0
     let ancestor = hasAncestor ? try VaultCopy(at: ancestor) : nil
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
-    let (isStrict, isBehind) = try place?.judge(vault) ?? (false, false)
+    let (isStrict, isBehind) = try place?.compare(with: vault) ?? (false, false)
     // As in a rebase: the person has not seen the branch on which the commits are put.
     if isBehind {
       let below = try vault.mergePreview(with: copy, isReversed: true)
