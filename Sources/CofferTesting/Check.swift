@@ -72,9 +72,7 @@ struct ConformanceContext: Sendable {
   }
 
   /// Stores the texts one after the other, so that each secret has them as versions.
-  func store(
-    _ texts: [String], in identifiers: SecretIdentifier..., metadata: SecretMetadata? = nil
-  ) throws {
+  func store(_ texts: [String], in identifiers: SecretIdentifier..., metadata: SecretMetadata? = nil) throws {
     for identifier in identifiers { for text in texts { try store(text, identifier, metadata) } }
   }
 
@@ -152,8 +150,7 @@ struct ConformanceContext: Sendable {
     do {
       try body()
     } catch let error as SecretError {
-      try expect(
-        codes?.contains(error.code) ?? true, situation, expected: expected, found: "the error \(error.code)")
+      try expect(codes?.contains(error.code) ?? true, situation, expected: expected, found: "the error \(error.code)")
       if let canary { try expectNoSecret(canary, in: error, situation) }
       return error
     }
@@ -169,8 +166,7 @@ struct ConformanceContext: Sendable {
       let hasSecret = [canary, hexadecimal, decimal].contains {
         text.contains($0) || text.lowercased().contains($0)
       }
-      try expect(
-        !hasSecret, situation, expected: "an error without the secret", found: "the secret in the error")
+      try expect(!hasSecret, situation, expected: "an error without the secret", found: "the secret in the error")
     }
   }
 }

@@ -129,8 +129,7 @@ extension Check {
       try context.expectRestore(of: removed, toReturn: false, "after a removal without history")
       try store("7", removed, .unchanged)
       try store("8", removed, .unchanged)
-      try context.expectHistory(
-        ["8", "7"], removed, "after two stores that follow a removal without history")
+      try context.expectHistory(["8", "7"], removed, "after two stores that follow a removal without history")
     },
 
     Check(name: "history-limit-bounds-the-versions", features: .versions, setsHistoryLimit: true) {
@@ -145,8 +144,7 @@ extension Check {
         try backend.remove(b)
         try context.expectHistory([nil, "5", "4", "3"], b, "after a removal with a limit of 3 versions")
         try context.store("6", b)
-        try context.expectHistory(
-          ["6", nil, "5", "4", "3"], b, "after a removal and a store, with that limit")
+        try context.expectHistory(["6", nil, "5", "4", "3"], b, "after a removal and a store, with that limit")
         try setLimit(4)
         try context.expectHistory(["5", "4", "3", "2"], a, "after the limit was raised")
         try context.store("6", a)
@@ -207,9 +205,7 @@ extension ConformanceContext {
   }
 
   /// Expects `removedItems(inService:)` to return the secrets with these accounts, in this order.
-  fileprivate func expectRemoved(
-    _ expected: [String], _ situation: String, serviceSuffix: String = ""
-  ) throws {
+  fileprivate func expectRemoved(_ expected: [String], _ situation: String, serviceSuffix: String = "") throws {
     let found = try backend.removedItems(inService: service + serviceSuffix).map(\.identifier.account)
     try expect(found, toBe: expected, "the removed secrets, \(situation)")
   }

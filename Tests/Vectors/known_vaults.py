@@ -176,6 +176,8 @@ def raised(data, vault, path, of_vault=False):
     if now.commitment != seen.commitment or moves_back:
         anew = made_of_vault(vault, path) if of_vault else made(vault, path, seen.policy, seen.only_here)
         return Raise("anew", anew)
+    if of_vault and shows(vault, seen.sequence, lambda tag: tag == seen.tail_tag) is False:
+        return Raise(None, data)  # another branch is not the newest state
     if now.sequence < seen.sequence or now.sequence == seen.sequence and not record.is_half_damaged:
         return Raise(None, data)
     current, other = record.current, 1 - record.current

@@ -589,6 +589,8 @@ def vaults(j):
     j.add("vault-refuses", "the place accepts the former key", "strict-14", "ok-known", key, of_vault=new)
     j.add("vault-refuses-versioned", "the same, versioned", "versioned-14", "ok-known", key, of_vault=new)
     j.add("vault-raised", "a successor of both records", "strict-14", "ok-rekeyed", ok, "anew", of_vault=former)
+    comment = "another branch with a later change: the place is versioned, and the record of the vault stays"
+    j.add("vault-branch", comment, "versioned-14", "ok-known-fork-14-later", ok, "B", of_vault=former)
     j.add("vault-behind", "the place has the new key", "rekeyed-15", "ok-rekeyed", ok, of_vault=former)
     j.add("only-here", "a former key, only here", "only-here-14", "ok-known", ok, of_vault=new)
     j.add("only-here-later", "the same, and a later change", "only-here-14", "ok-known-later", ok, "B", of_vault=new)

@@ -47,9 +47,7 @@ public protocol SecretAccess {
   ///
   /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory
   /// show all secrets as of one moment.
-  func forEachSecret(
-    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
-  ) throws(SecretError)
+  func forEachSecret(inService service: String?, _ body: (Secret) throws(SecretError) -> Void) throws(SecretError)
 
   /// Returns the versions of a secret that the backend still has, newest first, without values.
   ///
@@ -179,9 +177,7 @@ extension SecretAccess {
   /// `nil` if the backend does not have it, and then changes nothing. The version that was current becomes an earlier
   /// one. In a transaction, this is one step together with the other changes. Throws an error of the store.
   @discardableResult
-  public func restore(
-    _ identifier: SecretIdentifier, version: Int? = nil
-  ) throws(SecretError) -> SecretVersion? {
+  public func restore(_ identifier: SecretIdentifier, version: Int? = nil) throws(SecretError) -> SecretVersion? {
     let earlier = try versions(of: identifier)
       .first { [.earlier, .conflict].contains($0.kind) && (version ?? $0.number) == $0.number }
     guard let earlier, let secret = try secret(identifier, version: earlier.number) else { return nil }

@@ -41,9 +41,7 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// nothing then, read and check first, store before you remove, and store the least important data last.
   ///
   /// Throws an error of the store.
-  func transaction<R, E: Error>(
-    _ body: (any SecretTransaction) throws(E) -> R
-  ) throws(SecretError) -> Result<R, E>
+  func transaction<R, E: Error>(_ body: (any SecretTransaction) throws(E) -> R) throws(SecretError) -> Result<R, E>
 
   /// Returns a new stream of the changes from now on, by this process and by others. Each stream yields every change
   /// once.
@@ -107,9 +105,7 @@ extension SecretBackend {
   }
 
   /// Runs `body` in a transaction, and returns its result. For a body with typed errors.
-  public func withTransaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  public func withTransaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
     try transaction(body).get()
   }
 
@@ -122,9 +118,7 @@ extension SecretBackend {
   ///
   /// At most 64 bodies run at a time in one process; more wait in order. Cancelling the task does not end a body.
   /// Throws what `body` throws.
-  public func perform<R: Sendable, E: Error>(
-    _ body: @escaping @Sendable (Self) throws(E) -> R
-  ) async throws(E) -> R {
+  public func perform<R: Sendable, E: Error>(_ body: @escaping @Sendable (Self) throws(E) -> R) async throws(E) -> R {
     try await CallThreads.shared.run { Result { () throws(E) in try body(self) } }.get()
   }
 

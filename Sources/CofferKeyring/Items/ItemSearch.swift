@@ -54,9 +54,7 @@ struct ItemSearch {
 
   /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an
   /// identifier. Locked ones are unlocked first: all of them, or only if no unlocked item matches.
-  func items(
-    matching queries: [[String: String]], unlockingAll: Bool = true
-  ) throws(ServiceFailure) -> [FoundItem] {
+  func items(matching queries: [[String: String]], unlockingAll: Bool = true) throws(ServiceFailure) -> [FoundItem] {
     if process.kind == .keePassXC { try unlockBeforeSearch() }
     var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
@@ -136,9 +134,7 @@ struct ItemSearch {
   }
 
   /// Returns those of `items` that are not in `known` and have no attribute `username`.
-  private func withoutUserName(
-    _ items: [FoundItem], _ known: [FoundItem]
-  ) throws(ServiceFailure) -> [FoundItem] {
+  private func withoutUserName(_ items: [FoundItem], _ known: [FoundItem]) throws(ServiceFailure) -> [FoundItem] {
     let known = Set(known.map(\.path))
     return try service.read(["Attributes"], of: items.filter { !known.contains($0.path) })
       .filter { ItemAttributes.isWithoutUserName($0.attributes) }

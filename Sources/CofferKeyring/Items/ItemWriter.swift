@@ -20,8 +20,7 @@ struct ItemWriter {
       let isHeld = acquireLock()
       defer { if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) } }
       let items = try matches()
-      let found = try service.read(
-        items.count > 1 ? FoundItem.properties : ["Attributes", "Label"], of: items)
+      let found = try service.read(items.count > 1 ? FoundItem.properties : ["Attributes", "Label"], of: items)
       if try update(found, to: value) { return }
       let chosen = if let collection { collection } else { try search.collectionForStoring() }
       try create(value, in: chosen, beside: found)
@@ -71,9 +70,7 @@ struct ItemWriter {
     return ValueEncoding.encoded(value, by: rule)
   }
 
-  private func update(
-    _ item: FoundItem, to value: SecretBytes, beside others: [FoundItem]
-  ) throws(ServiceFailure) {
+  private func update(_ item: FoundItem, to value: SecretBytes, beside others: [FoundItem]) throws(ServiceFailure) {
     let encoding = encoded(value, in: String(item.collection))
     let contentType = encoding == nil ? search.contentType(of: item.path) : nil
     let stored = encoding ?? value

@@ -60,9 +60,7 @@ package protocol Directory: Sendable {
   func synchronize() throws(FileSystemError)
   /// Calls `onChange` after each change of the file `name`, until the result is released. The directory is watched and
   /// not the file, because a rewrite replaces the file. `onChange` must not block.
-  func watch(
-    _ name: String, _ onChange: @escaping @Sendable () -> Void
-  ) throws(FileSystemError) -> any DirectoryWatch
+  func watch(_ name: String, _ onChange: @escaping @Sendable () -> Void) throws(FileSystemError) -> any DirectoryWatch
 }
 
 /// An open file. Releasing the last reference closes it and releases its lock.
@@ -116,9 +114,7 @@ package struct FileStatus: Hashable, Sendable {
   /// The number of names that the file has.
   package var links: Int
 
-  package init(
-    device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int
-  ) {
+  package init(device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int) {
     (self.device, self.inode, self.size, self.isRegular) = (device, inode, size, isRegular)
     (self.mode, self.owner, self.links) = (mode, owner, links)
   }

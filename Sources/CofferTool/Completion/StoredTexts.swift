@@ -26,9 +26,7 @@ struct StoredTexts {
       let options = try GlobalOptions.parse(options)
       let service = SecretReference.service(options.service)
       // The Tab key must never cause a prompt or a delay.
-      var silent = VaultOptions()
-      silent.tellsNobody = true
-      let backend = try BackendOptions.open(options.selected(), .current().unattended, options: silent)
+      let backend = try BackendOptions.open(options.selected(), .current().unattended)
       UnreadableItems.leaveOut(of: backend)
       switch value {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)

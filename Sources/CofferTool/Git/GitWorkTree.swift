@@ -91,6 +91,19 @@ enum GitWorkTree {
     return []
   }
 
+  /// Whether git keeps the merge for which it asks.
+  static var keepsMerge: Bool { command.first != "merge-tree" }
+
+  /// Whether a rebase has put a change of the vault at `path` on the branch below: `ours` is no longer its file.
+  static func hasPicked(onto ours: String, _ path: String) -> Bool {
+    let place = place(of: ours)
+    guard let directory = answer(["rev-parse", "--absolute-git-dir"], place, namesFile: false)?.dropLast(),
+      let onto = text("\(directory)/rebase-merge/onto") ?? text("\(directory)/rebase-apply/onto"),
+      let below = answer(["rev-parse", "\(onto.prefix(while: \.isHexDigit)):\(path)"], place, namesFile: false)
+    else { return false }
+    return below != answer(["hash-object", "--no-filters"], place)
+  }
+
   /// Whether a person took a commit out of the first list of a rebase. git keeps it, and what is done and what is left.
   private static func hasFewerCommits(_ list: (String) -> String?) -> Bool {
     func commits(_ name: String) -> Set<Substring> {

@@ -59,6 +59,8 @@ extension BackendOptions {
     _ selection: BackendSelection?, _ configuration: BackendConfiguration = .current(),
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
+    var options = options
+    options.tellsNobody = Output.messages.isNullDevice
     let backend = try configuration.backend(
       selection?.name, at: selection?.place, additionalCredentials: prompts(configuration), options: options)
     if backend is MemoryBackend {

@@ -64,7 +64,7 @@ enum VaultNotes {
   /// Says what the notice means, if every command says it.
   static func say(_ notice: VaultNotice, of path: String) {
     guard let words = notice.words else { return }
-    let advice = notice == .behind ? "What to do: secret verify" : words.advice
+    let advice = notice == .behind ? "secret verify says what to do." : words.advice
     note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
   }
 
@@ -79,7 +79,7 @@ enum VaultNotes {
   private static func print(_ notices: Set<VaultNotice>, of path: String) {
     for notice in VaultNotice.allCases where notices.contains(notice) {
       // A state that was met before is said by doctor and verify.
-      if notice != .behind || notices.contains(.behindAnew) { say(notice, of: path) }
+      if notice != .behind { say(notice == .behindAnew ? .behind : notice, of: path) }
     }
     let isWritable = !notices.contains(.readOnly)
     if notices.contains(.firstUse) && isWritable { noteSharing(path) }
@@ -111,7 +111,7 @@ extension VaultNotice {
     case .pinsIgnored: ("none of the given pins is for the vault, so it was compared with none of them", nil)
     case .behind:
       (
-        "its file is older than, or another branch of, what this machine has seen of it",
+        "its file is older than, or another branch of, what this machine has seen of it, or too far from it to tell",
         "A checkout of another commit is enough for that. If a pull, a revert or a copy brought it: git log -- FILE lists the "
           + "commits, and git show COMMIT:FILE | secret merge - brings back what the file of a commit has."
       )

@@ -64,8 +64,8 @@ extension VaultBackend {
     }
   }
 
-  /// Whether a record says that the state of the vault at this path may not go back, and whether `copy` lacks the state
-  /// that was seen last here.
+  /// Whether a record says that the state of the vault at this path may not go back, and whether `copy` is not known to
+  /// follow from the state that was seen last here.
   package func compare(with copy: VaultBackend) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     let state = try copy.snapshot()
     return try withSession { session throws(SecretError) in try session.compare(state) }
@@ -75,7 +75,7 @@ extension VaultBackend {
     try withSession { session throws(SecretError) in try session.read(unlocking) { $0 } }
   }
 
-  /// Records the state of `merged`, which is about to take this file's place. A record that it contradicts stays.
+  /// Records the state of `merged`, which is about to take this file's place, if it follows from what was seen here.
   package func recordMerge(_ merged: VaultBackend) throws(SecretError) {
     let state = try merged.snapshot()
     try withSession { session throws(SecretError) in try session.recordMerge(state) }

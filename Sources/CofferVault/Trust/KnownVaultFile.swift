@@ -208,17 +208,17 @@ struct KnownVaultFile {
   /// Writes `record` to the file if it is newer, or if a slot is damaged. Keeps the file's policy and scope. The state
   /// that `record` names must be on the disk. `locked` is the file if it is locked already.
   ///
-  /// `judge` gets the file's present slots, and throws if the vault is not a later state of them. Returns `false` if
-  /// there is no record.
+  /// `judge` gets the file's present slots, and throws if the vault is not a later state of them. With `false`, they
+  /// stay. Returns `false` if there is no record.
   func record(
     later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Opened?,
-    judge: (Slots) throws(SecretError) -> Void
+    judge: (Slots) throws(SecretError) -> Bool
   ) throws(SecretError) -> Bool {
     var locked = locked
     if locked == nil { locked = try lock() }
     guard let locked else { return false }
     let slots = try slots(of: locked)
-    try judge(slots)
+    guard try judge(slots) else { return true }
     let known = slots.newest.record
     var record = record
     (record.policy, record.isDetached) = (known.policy, known.isDetached)

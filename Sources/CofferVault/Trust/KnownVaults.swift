@@ -77,23 +77,26 @@ struct KnownVaults {
     return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
-  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read, and whether `copy`
-  /// lacks the state that was seen last at one.
+  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read, and whether `copy` is
+  /// not known to follow from the state that was seen last there, or else anywhere.
   mutating func compare(
     _ copy: VaultSnapshot, insteadOf file: VaultFile
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try locate(file)
-    var isBehind = false
+    var seen: [SeenState] = []
     for record in pathRecords {
-      do throws(SecretError) { isBehind = try Self.isBehind(copy, record.load()?.newest) || isBehind } catch {}
+      do throws(SecretError) { if let found = try record.load() { seen.append(found.newest) } } catch {}
     }
+    if seen.isEmpty, let found = try vaultRecord?.load() { seen = [found.newest] }
+    var isBehind = false
+    for one in seen where try Self.follows(copy, one) != true { isBehind = true }
     return (recordedPolicy(of: file.header.vaultID).policy == .strict, isBehind)
   }
 
-  /// Whether the state of `seen` is none of the states of the file.
-  private static func isBehind(_ opened: VaultSnapshot, _ seen: SeenState?) throws(SecretError) -> Bool {
-    guard let seen = seen?.record.checkpoint else { return false }
-    return try opened.shows(seen.sequence) { $0 == seen.tailTag } == false
+  /// Whether the state of `seen` is one of the states of the file, and `nil` if the file does not tell.
+  private static func follows(_ opened: VaultSnapshot, _ seen: SeenState?) throws(SecretError) -> Bool? {
+    guard let seen = seen?.record.checkpoint else { return true }
+    return try opened.shows(seen.sequence) { $0 == seen.tailTag }
   }
 
   /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
@@ -134,8 +137,10 @@ struct KnownVaults {
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
-    isBehind = try Self.isBehind(opened, vault?.newest)
-    isBehindAnew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
+    isBehind = try Self.follows(opened, vault?.newest) != true
+    // What was told stays told, although a rewrite or another program may change the file.
+    let isNew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
+    isBehindAnew = isBehindAnew || isNew
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
     ignoresPins = pins.isEmpty && !pinTexts.isEmpty
@@ -145,7 +150,7 @@ struct KnownVaults {
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in paths.hasBytes(of: vault.path) ? nil : vault.path }
-    if isBehindAnew && options.tellsNobody { return }
+    if isNew && options.tellsNobody { return }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       self.record(record, in: file, having: known, opened)
     }
@@ -200,7 +205,7 @@ struct KnownVaults {
         throw .unexpectedKey(path: path)
       }
     }
-    guard record.policy == .strict, try isBehind(opened, known) else { return }
+    guard record.policy == .strict, try follows(opened, known) == false else { return }
     let (seen, found) = (record.checkpoint, opened.state.checkpoint)
     throw .rolledBack(path: path, seen: seen, found: found, isRecovered: opened.slots.isRecovered)
   }
@@ -257,12 +262,13 @@ struct KnownVaults {
     if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
   }
 
-  /// Records the state of `merged`, which is about to take the place of `file`. A record that it contradicts stays.
+  /// Records the state of `merged`, which is about to take the place of `file`. A record from which it is not known to
+  /// follow stays.
   mutating func recordMerge(_ merged: VaultSnapshot, in file: VaultFile) throws(SecretError) {
     try locate(file)
     let isDetached = recordedPolicy(of: file.header.vaultID).isDetached
     let record = Self.record(of: merged, .strict, isDetached: isDetached)
-    for file in records(isDetached) { _ = recordLater(record, in: file, merged.keys, merged) }
+    for file in records(isDetached) { _ = recordLater(record, in: file, merged.keys, merged, ifItFollows: true) }
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether it is
@@ -295,16 +301,17 @@ struct KnownVaults {
   /// What a person should know before ``trustAndPublish(_:_:isDetached:knowsOtherKey:)``: see
   /// ``VaultBackend/unconfirmed(pin:)``. Changes nothing.
   mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> UnconfirmedVault {
-    var (refusal, keyRefusal): (SecretError?, SecretError?)
+    var (refusal, keyRefusal, isBehind): (SecretError?, SecretError?, Bool) = (nil, nil, false)
     try locate(opened.file)
     let isPinned = try !requirePins(of: opened.file).isEmpty
     do throws(SecretError) {
       try identify(opened.file)
-      _ = try judge(opened)
+      isBehind = try Self.follows(opened, judge(opened).3?.newest) != true
     } catch { refusal = error }
     do throws(SecretError) { try requireKey(of: opened) } catch { keyRefusal = error }
     return UnconfirmedVault(
-      pin: VaultPin(opened).description, isPinned: isPinned, refusal: refusal, keyRefusal: keyRefusal)
+      pin: VaultPin(opened).description, isPinned: isPinned, refusal: refusal, keyRefusal: keyRefusal,
+      isBehind: isBehind)
   }
 
   /// Throws unless the master key is the one in the vault's record, or follows from it.
@@ -357,13 +364,17 @@ struct KnownVaults {
     }
   }
 
-  /// Returns `false` if the state could not be recorded.
+  /// Returns `false` if the state could not be recorded. The record of a vault stays if `vault` is on another branch.
   private mutating func recordLater(
-    _ record: KnownVaultRecord, in file: KnownVaultFile, _ keys: DerivedKeys, _ vault: VaultSnapshot
+    _ record: KnownVaultRecord, in file: KnownVaultFile, _ keys: DerivedKeys, _ vault: VaultSnapshot,
+    ifItFollows: Bool = false
   ) -> Bool {
     do throws(SecretError) {
       return try file.record(later: record, keys, locked[file.subject]) { slots throws(SecretError) in
         try Self.check(vault, against: slots.newest, path: file.path)
+        if slots.newest.record.masterCommitment != record.masterCommitment { return true }
+        let follows = try Self.follows(vault, slots.newest)
+        return ifItFollows ? follows == true : !file.subject.isVault || follows != false
       }
     } catch {
       // The earlier record stays. That is right if another process has recorded a later state.

@@ -20,6 +20,7 @@ import tempfile
 import termios
 
 CASES = {}
+OLDER = "is older than, or another branch of"
 TIMEOUT = 120  # in seconds; a command that takes longer hangs
 
 
@@ -92,6 +93,18 @@ class Member:
 
     def branch(self, name):
         self.git("checkout", "-qb", name)
+
+    def pin(self, **variables):
+        return json.loads(self.secret("verify", "--json", **variables).stdout)["pin"]
+
+    def trust(self, policy):
+        self.secret("trust", "--policy", policy, "--pin", self.pin())
+
+    def serve(self, commit):
+        """What somebody without a key can do: a commit with a file that was pushed."""
+        with open(f"{self.work}/s.vault", "wb") as stream:
+            subprocess.run(["git", "show", f"{commit}:s.vault"], cwd=self.work, env=self.environment, stdout=stream, check=True)
+        self.commit(f"the file of {commit}")
 
     def values(self):
         done = self.secret("export", "--all-services", status=None)
@@ -282,7 +295,7 @@ def criss_cross(lab):
 def strict(lab):
     """A strict vault, and a branch that was rejected, which a host offers again."""
     ann = branches(lab, lambda one: one.set(ours="2"), lambda one: one.set(a="rejected"), a="1")
-    ann.secret("trust", "--policy", "strict", "--pin", json.loads(ann.secret("verify", "--json").stdout)["pin"])
+    ann.trust("strict")
     if "strict" not in ann.secret("doctor", status=None).stdout:
         raise Wrong("the vault is not strict")
     return ann
@@ -329,12 +342,12 @@ def a_merge_that_is_taken_back_before_anybody_reads_it(lab):
             one = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{policy}-{command.partition(' ')[0]}")
             ann = strict(one)
             if policy != "strict":
-                ann.secret("trust", "--policy", policy, "--pin", json.loads(ann.secret("verify", "--json").stdout)["pin"])
+                ann.trust(policy)
             shutil.copy(f"{ann.work}/s.vault", f"{one.root}/old")
             status, text = answering(ann, b"y\n", "git", *command.split())
             if status != 0 or "stored: “a”" not in text:
                 raise Wrong(f"{policy}, {command}: status {status}: {text}")
-            if command.startswith("rebase") and "this machine has seen here last. It brings:" not in text:
+            if command.startswith("rebase") and "this machine has seen here last." not in text:
                 raise Wrong(f"git does not say what is below: {text}")
             shutil.copy(f"{one.root}/old", f"{ann.work}/s.vault")
             ann.commit("an older file")
@@ -342,7 +355,7 @@ def a_merge_that_is_taken_back_before_anybody_reads_it(lab):
             if ("ours" in ann.secret("complete", "bash", "--", "secret get o", "o", "9").stdout) != (policy != "strict"):
                 raise Wrong("the completion has other names")
             done = ann.secret("get", "a", status=65 if policy == "strict" else 0)
-            if policy != "strict" and ("is older than, or another branch" not in done.stderr or done.stdout != "1"):
+            if policy != "strict" and (OLDER not in done.stderr or done.stdout != "1"):
                 raise Wrong(f"{command}: nothing says that the file is older: {done.stdout}{done.stderr}")
 
 
@@ -351,15 +364,118 @@ def a_branch_below_ours(lab):
     """A strict vault is not put on what a person has not seen, and each pick of a rebase is asked for."""
     ann = strict(lab)
     status, text = answering(ann, b"n\n", "git", "rebase", "side")
-    below, _, onto = text.partition("Onto it comes:")
+    below, _, onto = text.partition("The other side:")
     if status != 1 or "stored: “a”" not in below or "stored: “ours”" not in onto or "Merge it?" not in onto:
         raise Wrong(f"status {status}: {text}")
     ann.git("rebase", "--abort")
     ann.expect(a="1", ours="2")
     ann.git("checkout", "-q", "side")
     status, text = answering(ann, b"n\n", "git", "merge", "--no-edit", "main")
-    if status != 1 or "stored: “a”" not in text.partition("Onto it comes:")[0]:
+    if status != 1 or "stored: “a”" not in text.partition("The other side:")[0]:
         raise Wrong(f"status {status}: {text}")
+
+
+def rejected(lab, name, policy="versioned"):
+    """A vault, and a branch with more changes than the vault has, which was rejected. The host can serve its file."""
+    one = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{name}")
+    ann = branches(one, lambda one: one.set(own="2"), lambda one: one.set(a="rejected", b="1", c="2", d="3"), a="1")
+    ann.trust(policy)
+    return ann
+
+
+def expect_said(what, done, status=0):
+    if done.returncode != status or OLDER not in done.stdout + done.stderr:
+        raise Wrong(f"{what}: status {done.returncode}, and nothing says that the file is older: {done.stdout}{done.stderr}")
+
+
+@case
+def the_first_command_that_meets_a_rejected_branch(lab):
+    for number, command in enumerate((
+        "get a", "verify", "verify --json", "doctor", "trust --policy versioned", "rekey", "watch", "list", "history a",
+        "set e", "run --all -- true", "export --all-services", "merge s.vault",
+    )):  # fmt: skip
+        ann = rejected(lab, number)
+        ann.serve("side")
+        ann.run("sh", "-c", "secret get a 2>/dev/null")  # Nobody hears this.
+        words = ["timeout", "2"] * (command == "watch") + ["secret", *command.split()]
+        expect_said(command, ann.run(*words, status=None, given="x"), 124 if command == "watch" else 0)
+
+
+@case
+def a_rejected_branch_that_was_looked_at(lab):
+    for number, look in enumerate((
+        "git checkout -q side && secret get a && git checkout -q main && secret get a",
+        "git worktree add -q ../other side && cd ../other && secret get a",
+        "git show side:s.vault > ../copy && secret get a --vault ../copy",
+    )):  # fmt: skip
+        ann = rejected(lab, number)
+        done = ann.run("sh", "-c", look)
+        if done.stderr.count(OLDER) != 1:
+            raise Wrong(f"{look}: {done.stderr}")
+        ann.serve("side")
+        expect_said(look, ann.secret("get", "a"))
+
+
+@case
+def a_rejected_branch_that_was_advanced(lab):
+    for policy in ("versioned", "strict"):
+        ann = rejected(lab, policy, policy)
+        ann.git("checkout", "-q", "side")
+        mallory = {"XDG_STATE_HOME": f"{ann.home}/another machine"}
+        ann.secret("trust", "--advance", "--pin", ann.pin(**mallory), **mallory)
+        ann.commit("advanced")
+        ann.git("checkout", "-q", "main")
+        ann.serve("side")
+        expect_said(policy, ann.secret("get", "a"))
+
+
+@case
+def a_rebase_in_another_work_tree(lab):
+    ann = rejected(lab, "work tree", "strict")
+    ann.git("worktree", "add", "-q", "../other", "-b", "x")
+    for command in ("rebase side", "cherry-pick main"):
+        if command.startswith("cherry"):
+            ann.git("checkout", "-q", "--detach", "side", at=f"{ann.home}/other")
+        done = ann.git(*command.split(), at=f"{ann.home}/other")
+        if "“a”" not in done.stderr.partition("The other side:")[0]:
+            raise Wrong(f"{command} does not name what is below: {done.stderr}")
+
+
+@case
+def autostash(lab):
+    """git starts the driver without standard error."""
+    ann = rejected(lab, "autostash")
+    ann.git("checkout", "-qb", "served")
+    ann.serve("HEAD~1")
+    ann.git("checkout", "-q", "main")
+    ann.secret("set", "unsaved", given="1")
+    ann.git("merge", "-q", "--ff-only", "--autostash", "served")
+    expect_said("autostash", ann.secret("list"))
+
+
+@case
+def a_rebase_that_drops_what_a_merge_brought(lab):
+    ann = rejected(lab, "purge")
+    ann.git("checkout", "-qb", "upstream", "main~1")
+    ann.set(n="1")
+    ann.git("checkout", "-q", "main")
+    ann.git("merge", "-q", "--no-edit", "upstream")
+    ann.expect(a="1", own="2", n="1")
+    ann.git("checkout", "-q", "upstream")
+    other = {"XDG_STATE_HOME": f"{ann.home}/another machine"}
+    ann.secret("remove", "--purge", "n", **other)
+    ann.commit("purge")
+    ann.git("checkout", "-q", "main")
+    ann.git("rebase", "-q", "upstream")
+    expect_said("rebase", ann.secret("list"))
+
+
+@case
+def a_merge_that_nobody_keeps(lab):
+    ann = rejected(lab, "merge-tree")
+    done = ann.git("merge-tree", "--write-tree", "main", "side")
+    if "stored: “a”" not in done.stderr or ann.secret("get", "own").stderr:
+        raise Wrong(f"a merge that nobody keeps is recorded: {done.stderr}")
 
 
 @case

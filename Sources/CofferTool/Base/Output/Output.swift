@@ -18,6 +18,11 @@ struct Output {
   static let closedPipe = SecretError(.io, "Could not write to standard output: \(FileSystemError(EPIPE)).")
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
+  /// Whether it is `/dev/null`, which ``ProcessHardening`` also opens for a closed stream. Its number is that of Linux.
+  var isNullDevice: Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == 0x103
+  }
 
   func isSameFile(as other: Output) -> Bool {
     var (first, second) = (stat(), stat())

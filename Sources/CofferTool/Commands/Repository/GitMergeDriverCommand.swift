@@ -47,8 +47,9 @@ struct GitMergeDriverCommand: ParsableCommand {
     let isPartial = operation == .revert && report.isPartial
     if isPartial { say("not undone: key slots, the history limit, and what was changed again") }
     if !isStopped && !keepsSome && !isLacking && !isPartial {
-      // Before somebody reads the merge, an earlier file can come.
-      do throws(SecretError) { try place?.recordMerge(vault) } catch {}
+      // Before somebody reads the merge, an earlier file can come. But what nobody was told of is left to that reader.
+      let isHeard = !Output.messages.isNullDevice && GitWorkTree.keepsMerge
+      do throws(SecretError) { if isHeard { try place?.recordMerge(vault) } } catch {}
       return
     }
     say(
@@ -61,7 +62,8 @@ struct GitMergeDriverCommand: ParsableCommand {
   private static let stopped = ExitCode(ExitStatus.noSuchSecret.rawValue)
   /// The path as a word of a command. git takes a leading `-` for an option, and a leading `:` for a pattern.
   private var file: String { ((path.hasPrefix("-") || path.hasPrefix(":") ? "./" : "") + path).quotedForShell }
-  private func say(_ text: String) { note("secret: \(path.printable): \(text)") }
+  private func sentence(_ text: String) -> String { "secret: \(path.printable): \(text)" }
+  private func say(_ text: String) { note(sentence(text)) }
 
   /// Merges, and says what that does. To join branches, no ancestor is needed: whoever serves the branches could choose
   /// it. But single commits are differences from one.
@@ -74,16 +76,15 @@ struct GitMergeDriverCommand: ParsableCommand {
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
     let (isStrict, isBehind) = try place?.compare(with: vault) ?? (false, false)
     // As in a rebase: the person has not seen the branch on which the commits are put.
-    if isBehind {
+    if isBehind && (isStrict || !GitWorkTree.hasPicked(onto: ours, path)) {
       let below = try vault.mergePreview(with: copy, isReversed: true)
-      if below.outcome != .unchanged {
-        say("The branch below is not what this machine has seen here last. It brings:")
-        show(below, .merge, GitWorkTree.commandPrinting(theirs))
-        say("Onto it comes:")
-      }
+      let lines = lines(of: below, .view, GitWorkTree.commandPrinting(theirs))
+      say("What is checked out is not what this machine has seen here last. Its pin is \(below.pin).")
+      if !lines.isEmpty { say("It has what the other side has not:") }
+      (lines + [sentence("The other side:")]).forEach { note($0) }
     }
     let found = isStrict ? try vault.mergePreview(with: copy, ancestor: ancestor, undoing: undoing) : nil
-    if let found { show(found, operation, command) }
+    if let found { lines(of: found, operation, command).forEach { note($0) } }
     if let found, found.outcome != .unchanged || isBehind {
       let merge = "git show :3:\(file) | secret merge - --vault \(file) --pin PIN && git add -- \(file)"
       let next = hasAncestor ? "Stop git, and run it in a terminal." : "Get its pin by another way, then: \(merge)"
@@ -92,14 +93,18 @@ struct GitMergeDriverCommand: ParsableCommand {
       try Terminal.confirm("Merge it?", otherwise: refusal, usingDevice: true)
     }
     let report = try vault.merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: found)
-    if !isStrict { show(report, operation, command) }
+    if !isStrict { lines(of: report, operation, command).forEach { note($0) } }
     return report
   }
 
   // MARK: What is said
 
-  /// Says what the merge does. `command` prints the file that ours was before.
-  private func show(_ report: MergeReport, _ operation: GitWorkTree.Operation, _ command: String?) {
+  /// What the merge does. `command` prints the file that ours was before.
+  private func lines(
+    of report: MergeReport, _ operation: GitWorkTree.Operation, _ command: String?
+  ) -> [String] {
+    var lines: [String] = []
+    func say(_ text: String) { lines.append(sentence(text)) }
     func list(_ what: String, _ items: [String], most: Int = 10) {
       if !items.isEmpty { say("\(what): \(items.listed(most: most))") }
     }
@@ -108,13 +113,15 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     if operation == .unknown { say("Nothing tells what git does, so all changes of the other side are merged.") }
     let isRevert = operation == .revert
-    if !isRevert && report.outcome == .unchanged { say("The other side is older, and adds nothing.") }
+    if ![.revert, .view].contains(operation) && report.outcome == .unchanged {
+      say("The other side is older, and adds nothing.")
+    }
     list("erased on the other side, and so here", report.erased.sorted().map(\.shown), most: .max)
     if let limit = report.historyLimit { say("another history limit: \(limit.sentence)") }
     if let command, !report.erased.isEmpty || report.historyLimit != nil {
       say("the file before, with what is erased or dropped: OLD=$(mktemp); \(command) > \"$OLD\"")
       let copy = "secret copy --from \"vault:$OLD\" --to \("vault:\(path)".quotedForShell)"
-      if !report.erased.isEmpty { note("  \(copy) \(references(report.erased))") }
+      if !report.erased.isEmpty { lines.append("  \(copy) \(references(report.erased))") }
     }
     let renamed = Set(report.renamings.flatMap { [$0.former, $0.present] })
     let changes = report.changes.filter { !renamed.contains($0.identifier) }
@@ -136,6 +143,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     let leftOut = (report.leavesLimitOut ? ["the history limit"] : []) + report.leftOut.sorted().map(\.shown)
     list("changed before the commit, which your side does not have, and left out", leftOut)
+    return lines
   }
 
   /// Names for a command.
@@ -169,6 +177,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     case .rolledBack:
       note("Keep your file, and copy what the other side has:")
       noteCopying(from: 3)
+    case nil: break
     default: note("When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)")
     }
   }

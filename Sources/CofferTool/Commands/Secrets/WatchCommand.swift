@@ -25,6 +25,7 @@ struct WatchCommand: ParsableCommand {
     // Begins before the first read, so that no change between the two is missed.
     let changes = backend.changes()
     let report = try ChangeReport(backend: backend, service: service, only: only, isJSON: format.json)
+    VaultNotes.print()
     inform("Watching. Press Ctrl-C to stop.")
     WatchThread.noteMissingEvents()
 

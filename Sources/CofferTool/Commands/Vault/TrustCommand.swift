@@ -64,6 +64,7 @@ struct TrustCommand: ParsableCommand {
       if pin == nil && !found.isPinned { try confirm(found, vault.path) }
       if scope == nil && found.keyRefusal != nil { scope = try askForScope() }
     }
+    if found.isBehind { VaultNotes.say(.behind, of: vault.path) }
     if advance && pin != found.pin { try confirmAdvance(found, vault.path) }
     let accepted = try vault.trust(
       policy.map { $0 == .versioned ? .versioned : .strict }, pin: found.pin,
