@@ -85,8 +85,7 @@ public struct BackendConfiguration: Sendable {
         environment[name] = String(decoding: value, as: UTF8.self)
       }
     }
-    self.init(
-      key: key, environment: environment, providers: BackendRegistry.providers, flatpakInfo: Self.flatpakInfo)
+    self.init(key: key, environment: environment, providers: BackendRegistry.providers, flatpakInfo: Self.flatpakInfo)
   }
 
   /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are tried.
@@ -110,8 +109,7 @@ public struct BackendConfiguration: Sendable {
     let known = ["COFFER_KEY_FILE", "COFFER_KEY"]
     var variables = environment.without(Self.keyVariables.filter { !known.contains($0) })
     variables["COFFER_NO_PROMPT"] = "1"
-    return BackendConfiguration(
-      key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)
+    return BackendConfiguration(key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)
   }
 
   package var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }

@@ -6,9 +6,7 @@ internal import FoundationEssentials
 extension ConfigContent {
   /// Decodes the bytes of the secret `identifier`. Throws `.decodingFailed` without the coder's error, which quotes the
   /// value.
-  init(
-    decoding secret: SecretBytes, as type: ConfigType, _ identifier: SecretIdentifier
-  ) throws(SecretError) {
+  init(decoding secret: SecretBytes, as type: ConfigType, _ identifier: SecretIdentifier) throws(SecretError) {
     do {
       self = try Self.decode(secret, as: type, by: StandardSecretCoder())
     } catch {

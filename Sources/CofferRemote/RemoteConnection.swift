@@ -77,9 +77,7 @@ package struct RemoteConnection: ~Copyable {
     }
   }
 
-  private func wait(
-    _ events: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?
-  ) throws(Failure) {
+  private func wait(_ events: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?) throws(Failure) {
     while true {
       let left = deadline.map { (($0 - .now) / .milliseconds(1)).rounded(.up) }
       if let left, left <= 0 { throw .timedOut }

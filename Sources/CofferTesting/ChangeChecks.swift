@@ -152,8 +152,7 @@ private final class Subscriber: Sendable {
     let end = ContinuousClock.now + options.changeTimeout
     while !isTrue(changes) {
       if .now > end {
-        throw Expectation(
-          name, expected: "\(expected) within \(options.changeTimeout)", found: "\(count) changes")
+        throw Expectation(name, expected: "\(expected) within \(options.changeTimeout)", found: "\(count) changes")
       }
       threadSleep(.milliseconds(2))
     }

@@ -51,8 +51,7 @@ extension Check {
       ].map { try context.identifier($1, serviceSuffix: $0) }
       for (index, identifier) in identifiers.enumerated() { try context.store("\(index)", identifier) }
       for (index, identifier) in identifiers.enumerated() {
-        try context.expectValue(
-          "\(index)", identifier, "the pair number \(index) of a service and an account")
+        try context.expectValue("\(index)", identifier, "the pair number \(index) of a service and an account")
       }
     },
 

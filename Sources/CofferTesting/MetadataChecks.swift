@@ -58,8 +58,7 @@ extension Check {
       var metadata = SecretMetadata()
       metadata.created = created
       try context.store("1", a, metadata)
-      try context.expectSecond(
-        created, try context.metadata(a).created, "“created”, after a store that set it")
+      try context.expectSecond(created, try context.metadata(a).created, "“created”, after a store that set it")
     },
 
     Check(name: "overwrite-keeps-creation-time", omittedBy: .creationTime) { context, _, a in
@@ -155,9 +154,7 @@ extension ConformanceContext {
   }
 
   /// Compares the metadata of the current version as ``expectMetadata(_:in:_:)`` does.
-  func expectMetadata(
-    _ expected: SecretMetadata, _ identifier: SecretIdentifier, _ situation: String
-  ) throws {
+  func expectMetadata(_ expected: SecretMetadata, _ identifier: SecretIdentifier, _ situation: String) throws {
     try expectMetadata(expected, in: try metadata(identifier), situation)
   }
 

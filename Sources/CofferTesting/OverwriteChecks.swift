@@ -25,8 +25,7 @@ extension Check {
       try context.expectRemoval(of: identifier, toReturn: false, "called twice")
       try context.expectValue("2", other, "after the removal of another secret")
       try context.expectListed(["other"], "after the removal of another secret")
-      try context.expectRemoval(
-        of: context.identifier("never"), toReturn: false, "of a secret that was never stored")
+      try context.expectRemoval(of: context.identifier("never"), toReturn: false, "of a secret that was never stored")
     },
 
     Check(name: "store-after-remove") { context, backend, a in

@@ -10,9 +10,7 @@ extension BackendConfiguration {
   /// portal, a command and the sources in `additional` may show a prompt.
   ///
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not tried.
-  package func credentials(
-    additional: [VaultCredentialSource] = []
-  ) -> [VaultCredentialSource] {
+  package func credentials(additional: [VaultCredentialSource] = []) -> [VaultCredentialSource] {
     var sources: [VaultCredentialSource] = []
     func add(
       _ name: String,

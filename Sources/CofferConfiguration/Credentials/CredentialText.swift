@@ -39,8 +39,7 @@ enum CredentialText {
       case .status(let status): end = "with the status \(status)"
       case .signal(let signal): end = "by the signal \(signal)"
       }
-      throw SecretError(
-        .configuration, "The command in \(name) ended \(end).", advice: "Run it by hand to see why.")
+      throw SecretError(.configuration, "The command in \(name) ended \(end).", advice: "Run it by hand to see why.")
     } catch  where error.code == .tooLarge {
       throw SecretError(.configuration, error.reason, advice: "Check what the command prints.")
     }

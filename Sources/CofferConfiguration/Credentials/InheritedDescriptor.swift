@@ -66,8 +66,7 @@ final class InheritedDescriptor: Sendable {
     if descriptor > STDERR_FILENO { hide() }
     defer { hide() }
     let limit = CredentialText.maximumSize
-    let text = try readToEnd(
-      of: descriptor, named: variable, limit: limit, deadline: .now + timeout)
+    let text = try readToEnd(of: descriptor, named: variable, limit: limit, deadline: .now + timeout)
     guard let text else {
       throw SecretError(
         .configuration, "\(variable) has more than \(limit) bytes.",

@@ -59,9 +59,7 @@ extension BackendConfiguration {
   ///
   /// Throws `.wrongKey` if the key does not open the vault, `.alreadyExists` if the portal opens it already, and what
   /// ``createPortalVault(at:options:)`` throws.
-  public func restorePortalVault(
-    at path: String? = nil, recoveryKey: SecretBytes
-  ) throws(SecretError) {
+  public func restorePortalVault(at path: String? = nil, recoveryKey: SecretBytes) throws(SecretError) {
     let key = try portalKey()
     let source = VaultCredentialSource("the given key", .key(recoveryKey))
     try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)

@@ -19,8 +19,7 @@ extension BusConnection {
       guard let connection, let pointer else { return }
       let call = Unmanaged<Call>.fromOpaque(pointer).takeRetainedValue()
       var error: UnsafeMutablePointer<GError>?
-      let answer = g_dbus_connection_call_finish(
-        OpaquePointer(UnsafeMutableRawPointer(connection)), result, &error)
+      let answer = g_dbus_connection_call_finish(OpaquePointer(UnsafeMutableRawPointer(connection)), result, &error)
       call.body(
         answer.map { .success(Variant(owning: $0)) }
           ?? .failure(ServiceFailure(consuming: error, call.deadline)))

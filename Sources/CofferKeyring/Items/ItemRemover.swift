@@ -88,9 +88,7 @@ struct ItemRemover {
   }
 
   /// Deletes the copies whose originals still exist, and throws `error`.
-  private func undo(
-    _ copies: [String], of originals: [FoundItem], after error: SecretError
-  ) throws(ServiceFailure) {
+  private func undo(_ copies: [String], of originals: [FoundItem], after error: SecretError) throws(ServiceFailure) {
     do throws(ServiceFailure) {
       let originals = originals.map { FoundItem(path: $0.path) }
       let remaining = Set(try service.read(["Attributes"], of: originals).map(\.path))

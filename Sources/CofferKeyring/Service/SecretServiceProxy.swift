@@ -250,9 +250,7 @@ struct SecretServiceProxy: Sendable {
   }
 
   /// Returns the values, as they are stored, of those of `items` that exist and are unlocked.
-  func secrets(
-    of items: [String], in session: SecretSession
-  ) throws(ServiceFailure) -> [String: SecretBytes] {
+  func secrets(of items: [String], in session: SecretSession) throws(ServiceFailure) -> [String: SecretBytes] {
     let answer = try transfer(Self.path, .service, "GetSecrets", [.paths(items), .path(session.path)])
     var result: [String: SecretBytes] = [:]
     for (item, sealed) in try answer.element(0, \.secrets) {

@@ -56,8 +56,7 @@ final class ServiceProcess: Sendable {
       let deadline = deadline.limited(to: options.connectTimeout)
       let current = negotiation ?? SessionNegotiation()
       negotiation = nil
-      let service = SecretServiceProxy(
-        bus: bus, name: owner, timeout: options.connectTimeout, deadline: deadline)
+      let service = SecretServiceProxy(bus: bus, name: owner, timeout: options.connectTimeout, deadline: deadline)
       do throws(ServiceFailure) {
         let path = try current.path(by: deadline, service.openSession)
         let result = try body(current, path, deadline)

@@ -42,8 +42,7 @@ package enum PrivateFile {
   }
 
   private static func unusable(_ subject: String, _ predicate: String) -> SecretError {
-    SecretError(
-      .configuration, "\(subject) \(predicate).", advice: "Correct the path, or move the file away.")
+    SecretError(.configuration, "\(subject) \(predicate).", advice: "Correct the path, or move the file away.")
   }
 
   /// Writes `contents` to a file of mode 0600 at `path`, in one step. The file is on the disk when this returns.
@@ -70,8 +69,7 @@ package enum PrivateFile {
         throw SecretError(
           .io, "\(path) is not a regular file, so nothing was written to it.", advice: "Name another file.")
       case ENOENT, ENOTDIR:
-        throw SecretError(
-          .io, "The directory of the file \(path) does not exist.", advice: "Create it first.")
+        throw SecretError(.io, "The directory of the file \(path) does not exist.", advice: "Create it first.")
       case EBUSY:
         throw SecretError(
           .denied, "The file \(path) is itself a mount point, so no new file can replace it.",

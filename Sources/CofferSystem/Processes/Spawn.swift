@@ -83,8 +83,7 @@ package struct Spawn {
     posix_spawnattr_setpgroup(&attributes, 0)
     let group = isGroupLeader ? POSIX_SPAWN_SETPGROUP : 0
     let session: Int32 = isSessionLeader ? 0x80 : 0  // POSIX_SPAWN_SETSID, declared only for _GNU_SOURCE
-    posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group | session))
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group | session))
 
     var process: pid_t = 0
     func spawn(_ variables: UnsafePointer<UnsafeMutablePointer<CChar>?>?) -> Int32 {

@@ -64,7 +64,8 @@ enum VaultNotes {
   /// Says what the notice means, if every command says it.
   static func say(_ notice: VaultNotice, of path: String) {
     guard let words = notice.words else { return }
-    let advice = notice == .behind ? "secret verify says what to do." : words.advice
+    let log = "A checkout is enough for that. If there was none: git log -- \(path.quotedForShell)"
+    let advice = notice == .behind ? log : words.advice
     note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
   }
 
@@ -113,7 +114,7 @@ extension VaultNotice {
       (
         "its file is older than, or another branch of, what this machine has seen of it, or too far from it to tell",
         "A checkout of another commit is enough for that. If a pull, a revert or a copy brought it: git log -- FILE lists the "
-          + "commits, and git show COMMIT:FILE | secret merge - brings back what the file of a commit has."
+          + "commits, and git show COMMIT:FILE | secret merge - brings back what the file of a commit has. If it is right as it is: secret trust."
       )
     case .behindAnew, .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil
     }

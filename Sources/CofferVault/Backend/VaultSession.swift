@@ -203,7 +203,8 @@ final class VaultSession {
     let facts: [(isTrue: Bool, notice: VaultNotice)] = [
       (vault.slots.isRecovered, .recovered), (knownVaults.isRecordDamaged, .recordDamaged),
       (knownVaults.isUnrecorded, .unrecorded), (knownVaults.ignoresPins, .pinsIgnored),
-      (knownVaults.isBehind, .behind), (knownVaults.isBehindAnew, .behindAnew), (knownVaults.isFirstUse, .firstUse),
+      (knownVaults.isBehind || knownVaults.isBehindAnew, .behind), (knownVaults.isBehindAnew, .behindAnew),
+      (knownVaults.isFirstUse, .firstUse),
       (record?.policy == .versioned, .versioned), (record?.isDetached == true, .countsOnlyHere),
       (!vault.file.storage.isWritable, .readOnly),
       (vault.file.storage.isReadableByOthers, .readableByOthers),

@@ -137,14 +137,15 @@ struct KnownVaults {
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
+    let isFirstUse = known.allSatisfy { $0 == nil }
     isBehind = try Self.follows(opened, vault?.newest) != true
-    // What was told stays told, although a rewrite or another program may change the file.
-    let isNew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
+    // What was told stays told, although another program may change the file. A place that was told goes on.
+    var isNew = isBehind && isFirstUse
+    for one in known where try Self.follows(opened, one?.newest) != true { isNew = true }
     isBehindAnew = isBehindAnew || isNew
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
     ignoresPins = pins.isEmpty && !pinTexts.isEmpty
-    let isFirstUse = known.allSatisfy { $0 == nil }
     if accepted == nil {
       self.isFirstUse = !pathRecords.isEmpty && isFirstUse
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record

@@ -43,10 +43,16 @@ struct VaultMerge {
     let merged = HistoryRule(history.setting.limit, time: ageTime)
     for id in Set(mine.secrets.keys).union(others.secrets.keys).sorted() {
       let (ours, count) = (mine.secrets[id] ?? [], secrets.count)
-      let name = own.kept(ours).isEmpty ? nil : try ours.last?.record.identifier()
+      let had = own.kept(ours)
+      let name = had.isEmpty ? nil : try ours.last?.record.identifier()
       try merge(ours, others.secrets[id] ?? [], self.ancestor?.secrets[id] ?? [])
-      let isGone = secrets.count == count || merged.kept(secrets[count]).isEmpty
-      if let name, isGone { report.erased.append(name) }
+      let kept = secrets.count == count ? [] : merged.kept(secrets[count])
+      guard let name, let last = ours.last else { continue }
+      if kept.isEmpty { report.erased.append(name) }
+      let births = Set(kept.map(\.birth))
+      let isLess = had.contains { !$0.isRemoval && $0 !== last && !births.contains($0.birth) }
+      let hasRoom = kept.dropLast().count(where: { !$0.isRemoval }) < merged.limit.versions
+      if kept.isEmpty ? last.isRemoval : isLess && hasRoom { report.dropped.append(name) }
     }
     try findRenamings()
   }
@@ -137,7 +143,7 @@ struct VaultMerge {
   }
 
   /// Finds what each file makes of the records of the other one. Returns the record of the change that undoes what the
-  /// ancestor has and theirs has not, if there is one (rule 8).
+  /// ancestor has and theirs has not, if there is one (Undo).
   private mutating func compare(
     _ ours: [MergedRecord], _ theirs: inout [MergedRecord], _ before: [MergedRecord]
   ) throws(SecretError) -> MergedRecord? {

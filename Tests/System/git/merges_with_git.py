@@ -471,6 +471,82 @@ def a_rebase_that_drops_what_a_merge_brought(lab):
 
 
 @case
+def work_on_a_branch_that_is_taken_back(lab):
+    """The branch lacks what main has. A commit brings the file of main, without the work."""
+    ann = rejected(lab, "branch")
+    ann.git("checkout", "-q", "-b", "feature", "main~1")
+    expect_said("checkout", ann.secret("list"))
+    ann.set(work="1")
+    if ann.secret("list").stderr:
+        raise Wrong("a command says something of the person's own change")
+    ann.serve("main")
+    expect_said("the file of main", ann.secret("list"))
+
+
+@case
+def honest_changes_after_a_dropped_one(lab):
+    ann = rejected(lab, "dropped")
+    ann.git("checkout", "-qb", "served")
+    for value in "45":
+        ann.secret("set", "more", given=value, XDG_STATE_HOME=f"{ann.home}/another machine")
+        ann.commit(f"more {value}")
+    ann.git("checkout", "-q", "main")
+    ann.secret("set", "unsaved", given="1")
+    ann.git("checkout", "--", "s.vault")
+    expect_said("checkout", ann.secret("list"))
+    for commit in "served~1", "served":
+        ann.git("merge", "-q", "--ff-only", commit)
+        said = ann.secret("list").stderr
+        if said:
+            raise Wrong(f"a later file is said to be older: {said}")
+
+
+@case
+def a_vault_with_several_names(lab):
+    """The record of one name is old. The file is compared with those of all names."""
+    for number, (other, link) in enumerate((("../shop/sub/../s.vault", "mkdir sub"), ("../link/s.vault", "ln -s shop ../link"))):
+        ann = rejected(lab, number)
+        ann.run("sh", "-c", f"{link}; secret list --vault {other}")
+        ann.set(own="3")
+        ann.serve("main~1")
+        expect_said(other, ann.secret("list", "--vault", other))
+
+
+@case
+def earlier_versions_that_the_other_side_erased(lab):
+    for number, erase in enumerate((
+        "secret history-limit --versions 0 --purge && secret history-limit --versions 10",
+        "printf 1 | secret set --no-history a",
+        "secret remove --purge a && printf 1 | secret set a",
+    )):  # fmt: skip
+        ann = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{number}").member()
+        ann.begin()
+        ann.set(a="0")
+        ann.set(a="1")
+        ann.branch("side")
+        ann.run("sh", "-c", erase)
+        ann.commit("erased")
+        ann.git("checkout", "-q", "main")
+        ann.set(own="1")
+        done = ann.git("merge", "--no-edit", "side")
+        if "earlier versions erased on the other side, and so here: “a”" not in done.stderr or "OLD=$(mktemp)" not in done.stderr:
+            raise Wrong(f"{erase}: {done.stderr}")
+
+
+@case
+def commands_for_another_directory(lab):
+    """What the driver prints works where git was started."""
+    ann = branches(lab, lambda one: one.set(own="1"), lambda one: (one.secret("remove", "--purge", "a"), one.commit("erased")), a="1")
+    os.makedirs(f"{ann.work}/sub")
+    done = ann.git("merge", "--no-edit", "side", at=f"{ann.work}/sub")
+    lines = done.stderr.splitlines()
+    at = next(number for number, line in enumerate(lines) if "OLD=$(mktemp)" in line)
+    script = lines[at][lines[at].index("OLD=") :] + "\n" + lines[at + 1].strip()
+    ann.run("sh", "-ec", script, at=f"{ann.work}/sub")
+    ann.expect(a="1", own="1")
+
+
+@case
 def a_merge_that_nobody_keeps(lab):
     ann = rejected(lab, "merge-tree")
     done = ann.git("merge-tree", "--write-tree", "main", "side")

@@ -34,9 +34,9 @@ struct GitMergeDriverCommand: ParsableCommand {
     let command = GitWorkTree.commandPrinting(ours)
     let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
     // The work tree may have no file there, as when the vault was renamed.
-    let place = FileStatus(of: path) == nil ? nil : BackendConfiguration.current().vault(at: path, credentials: [])
+    let seen = FileStatus(of: path) == nil ? nil : BackendConfiguration.current().vault(at: path, credentials: [])
     let report: MergeReport
-    do { report = try merge(into: vault, place, for: operation, command) } catch {
+    do { report = try merge(into: vault, seen, for: operation, command) } catch {
       guard let failure = Failure(error) else { throw error }
       explain(failure, error as? SecretError)
       throw Self.stopped
@@ -49,32 +49,37 @@ struct GitMergeDriverCommand: ParsableCommand {
     if !isStopped && !keepsSome && !isLacking && !isPartial {
       // Before somebody reads the merge, an earlier file can come. But what nobody was told of is left to that reader.
       let isHeard = !Output.messages.isNullDevice && GitWorkTree.keepsMerge
-      do throws(SecretError) { if isHeard { try place?.recordMerge(vault) } } catch {}
+      do throws(SecretError) { if isHeard { try seen?.recordMerge(vault) } } catch {}
       return
     }
     say(
       isLacking
         ? "The branch below yours lacks what is named. To keep all: git rebase --abort, then git merge"
-        : "Everything else is merged. Change what should be otherwise, then: git add \(file)")
+        : "Everything else is merged. Change what should be otherwise, then: git add \(place)")
     throw Self.stopped
   }
 
   private static let stopped = ExitCode(ExitStatus.noSuchSecret.rawValue)
   /// The path as a word of a command. git takes a leading `-` for an option, and a leading `:` for a pattern.
   private var file: String { ((path.hasPrefix("-") || path.hasPrefix(":") ? "./" : "") + path).quotedForShell }
+  /// The same for a command that may run in another directory of the work tree, from which git was started.
+  private var place: String {
+    if Environment.value("GIT_PREFIX") ?? "" == "" { return file }
+    do { return try Path.absolute(path).quotedForShell } catch { return file }
+  }
   private func sentence(_ text: String) -> String { "secret: \(path.printable): \(text)" }
   private func say(_ text: String) { note(sentence(text)) }
 
   /// Merges, and says what that does. To join branches, no ancestor is needed: whoever serves the branches could choose
   /// it. But single commits are differences from one.
   private func merge(
-    into vault: VaultBackend, _ place: VaultBackend?, for operation: GitWorkTree.Operation, _ command: String?
+    into vault: VaultBackend, _ seen: VaultBackend?, for operation: GitWorkTree.Operation, _ command: String?
   ) throws -> MergeReport {
     // git gives an empty file if the commit added the vault.
     let hasAncestor = operation != .merge && operation != .unknown && FileStatus(of: ancestor)?.size != 0
     let ancestor = hasAncestor ? try VaultCopy(at: ancestor) : nil
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
-    let (isStrict, isBehind) = try place?.compare(with: vault) ?? (false, false)
+    let (isStrict, isBehind) = try seen?.compare(with: vault) ?? (false, false)
     // As in a rebase: the person has not seen the branch on which the commits are put.
     if isBehind && (isStrict || !GitWorkTree.hasPicked(onto: ours, path)) {
       let below = try vault.mergePreview(with: copy, isReversed: true)
@@ -86,7 +91,9 @@ struct GitMergeDriverCommand: ParsableCommand {
     let found = isStrict ? try vault.mergePreview(with: copy, ancestor: ancestor, undoing: undoing) : nil
     if let found { lines(of: found, operation, command).forEach { note($0) } }
     if let found, found.outcome != .unchanged || isBehind {
-      let merge = "git show :3:\(file) | secret merge - --vault \(file) --pin PIN && git add -- \(file)"
+      // Nobody has read what is asked.
+      if Output.messages.isNullDevice { throw Self.stopped }
+      let merge = "git show :3:\(file) | secret merge - --vault \(place) --pin PIN && git add -- \(place)"
       let next = hasAncestor ? "Stop git, and run it in a terminal." : "Get its pin by another way, then: \(merge)"
       note("The pin of the other side is \(found.pin).")
       let refusal = "The vault is strict, and nobody could be asked. \(next)"
@@ -116,12 +123,14 @@ struct GitMergeDriverCommand: ParsableCommand {
     if ![.revert, .view].contains(operation) && report.outcome == .unchanged {
       say("The other side is older, and adds nothing.")
     }
-    list("erased on the other side, and so here", report.erased.sorted().map(\.shown), most: .max)
+    let (dropped, erased) = (report.dropped.sorted(), report.erased.filter { !report.dropped.contains($0) }.sorted())
+    list("erased on the other side, and so here", erased.map(\.shown), most: .max)
+    list("earlier versions erased on the other side, and so here", dropped.map(\.shown), most: .max)
     if let limit = report.historyLimit { say("another history limit: \(limit.sentence)") }
-    if let command, !report.erased.isEmpty || report.historyLimit != nil {
+    if let command, !(dropped + erased).isEmpty || report.historyLimit != nil {
       say("the file before, with what is erased or dropped: OLD=$(mktemp); \(command) > \"$OLD\"")
-      let copy = "secret copy --from \"vault:$OLD\" --to \("vault:\(path)".quotedForShell)"
-      if !report.erased.isEmpty { lines.append("  \(copy) \(references(report.erased))") }
+      let copy = "secret copy --from \"vault:$OLD\" --to vault:\(place)"
+      if !erased.isEmpty { lines.append("  \(copy) \(references(erased))") }
     }
     let renamed = Set(report.renamings.flatMap { [$0.former, $0.present] })
     let changes = report.changes.filter { !renamed.contains($0.identifier) }
@@ -162,23 +171,24 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     let reason = isTheirs ? "the file of the other side: \(error?.reason ?? "") Yours is intact." : failure.message
     say("The merge has failed: \([ours, theirs].reduce(reason) { $0.replacing($1, with: path.printable) })")
-    if isTheirs { return note("To go on with yours: git add -- \(file)") }
+    if isTheirs { return note("To go on with yours: git add -- \(place)") }
     switch error?.code {
     case .unexpectedKey:
       let (mine, others) = (formerKeyCount(ours), formerKeyCount(theirs))
       let isOurs = others.map { mine ?? 0 > $0 } ?? false
       note(
         others == nil
-          ? "Your key does not open the other side. If a key was changed or removed here, keep your file: git add -- \(file). If there, take that one, with a key that opens it, and single secrets of yours:"
+          ? "Your key does not open the other side. If a key was changed or removed here, keep your file: git add -- \(place). If there, take that one, with a key that opens it, and single secrets of yours:"
           : "One side has another master key, because it removed a key. Keep the file of that side, take single secrets of the other:"
       )
-      note("  git checkout \(isOurs ? "--ours" : "--theirs") -- \(file)")
+      note("  git checkout \(isOurs ? "--ours" : "--theirs") -- \(place)")
       noteCopying(from: isOurs ? 3 : 2, "--former-key ")
     case .rolledBack:
       note("Keep your file, and copy what the other side has:")
       noteCopying(from: 3)
     case nil: break
-    default: note("When the cause is gone: git show :3:\(file) | secret merge - --vault \(file) && git add -- \(file)")
+    default:
+      note("When the cause is gone: git show :3:\(file) | secret merge - --vault \(place) && git add -- \(place)")
     }
   }
 
@@ -193,9 +203,9 @@ struct GitMergeDriverCommand: ParsableCommand {
     if names.count > 10 { note("  Other values are in: \(names.map(\.shown).listed(most: 10))") }
     let words = (1...10).contains(names.count) ? references(names) : "NAME…"
     note(
-      "  OTHER=$(mktemp); git show :\(stage):\(file) > \"$OTHER\"; secret copy --from \"vault:$OTHER\" --to vault:\(file) \(option)--overwrite \(words)"
+      "  OTHER=$(mktemp); git show :\(stage):\(file) > \"$OTHER\"; secret copy --from \"vault:$OTHER\" --to vault:\(place) \(option)--overwrite \(words)"
     )
-    note("  git add -- \(file)")
+    note("  git add -- \(place)")
   }
 
   /// How often the master key of the vault was changed, or `nil` if it does not open: after a removal, one side opens

@@ -57,6 +57,7 @@ struct MergeCommand: ParsableCommand {
 
   private func show(_ found: MergeReport) throws {
     var lines = found.erased.sorted().map { "erased\t\($0.text)\n" }
+    lines += found.dropped.sorted().map { "earlier versions erased\t\($0.text)\n" }
     lines += found.changes.sorted { $0.identifier < $1.identifier }.map { change in
       let event = change.metadata == nil ? "removed" : "stored"
       return "\(event)\t\(change.identifier.text)\t\(change.date.ISO8601Format())\n"
