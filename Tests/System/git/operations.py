@@ -213,6 +213,12 @@ def stash_elsewhere(one):
     return one.ann.git("stash", "pop", status=None)
 
 
+@operation("rebase --autostash", ["stored: “s1”, “s2”", "stored: “m”"], u="1", **ALL)
+def autostash(one):
+    one.ann.secret("set", "u", given="1")
+    return one.ann.git("rebase", "-q", "--autostash", "side", status=None)
+
+
 @operation("checkout -m", ["stored: “u”"], a="1", s1="1", s2="1", u="1")
 def checkout_merge(one):
     one.ann.secret("set", "u", given="1")
