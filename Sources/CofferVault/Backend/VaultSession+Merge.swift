@@ -13,8 +13,8 @@ extension VaultSession {
         throw SecretError(.conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
       }
       if report.outcome == .unchanged { return (report, .done) }
-      if report.locksOut && previewed == nil { throw .lockedOut(path: path) }
       let slots = merge.slots(of: report.outcome)
+      if slots.isEmpty || report.locksOut && previewed == nil { throw .lockedOut(path: path) }
       try KeySlot.requireRoom(for: slots.count)
       try DerivationBudget.requireRoom(for: slots, chain.options)
       if report.outcome == .replaced {
