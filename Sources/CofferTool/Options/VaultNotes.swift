@@ -64,7 +64,7 @@ enum VaultNotes {
   /// Says what the notice means, if every command says it.
   static func say(_ notice: VaultNotice, of path: String) {
     guard let words = notice.words else { return }
-    let log = "A checkout is enough for that. If there was none: git log -- \(path.quotedForShell)"
+    let log = "If it is right as it is: secret trust. If not: git log -- \(path.quotedForShell)"
     let advice = notice == .behind ? log : words.advice
     note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
   }

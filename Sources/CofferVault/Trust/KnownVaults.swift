@@ -139,8 +139,8 @@ struct KnownVaults {
     let record = Self.record(of: opened, policy, isDetached: isDetached)
     let isFirstUse = known.allSatisfy { $0 == nil }
     isBehind = try Self.follows(opened, vault?.newest) != true
-    // What was told stays told, although another program may change the file. A place that was told goes on.
-    var isNew = isBehind && isFirstUse
+    // What was told stays told, although another program may change the file.
+    var isNew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
     for one in known where try Self.follows(opened, one?.newest) != true { isNew = true }
     isBehindAnew = isBehindAnew || isNew
     shared.publish(opened, SeenState(record, opened.keys))
