@@ -22,7 +22,7 @@ public struct MergeReport: Sendable {
     /// When theirs changed the secret, or, if that is undone, when ours did.
     public let date: Date
     /// Whether ours had removed the secret, without knowing this value.
-    public let isOverRemoval: Bool
+    package let isOverRemoval: Bool
 
     init(_ identifier: SecretIdentifier, _ value: MergedRecord?, at date: Date, isOverRemoval: Bool = false) {
       (self.identifier, metadata, self.date, self.isOverRemoval) = (identifier, value?.metadata, date, isOverRemoval)
@@ -30,11 +30,11 @@ public struct MergeReport: Sendable {
   }
 
   /// A secret that one side has renamed.
-  public struct Renaming: Sendable {
+  package struct Renaming: Sendable {
     /// The names before and after.
-    public let former, present: SecretIdentifier
+    package let former, present: SecretIdentifier
     /// Whether the other side has stored another value under the former name, so that both names are there.
-    public let isConflict: Bool
+    package let isConflict: Bool
   }
 
   /// The secrets that are as theirs has them, because theirs changed them.
@@ -42,21 +42,21 @@ public struct MergeReport: Sendable {
   /// The secrets that have several values after the merge, of which the vault did not have all before.
   public internal(set) var conflicts: [SecretIdentifier] = []
   /// The secrets that theirs has removed and that stay, because ours has stored another value since.
-  public internal(set) var kept: [SecretIdentifier] = []
+  package internal(set) var kept: [SecretIdentifier] = []
   /// The secrets that one side has renamed since the other one was copied.
-  public internal(set) var renamings: [Renaming] = []
+  package internal(set) var renamings: [Renaming] = []
   /// The secrets of which ours had a present or earlier value, and the merge has none.
   public internal(set) var erased: [SecretIdentifier] = []
   /// The secrets of which theirs has dropped earlier versions that ours had and for which the history limit has room.
   /// Those of ``erased`` too that have no present value in ours.
-  public internal(set) var dropped: [SecretIdentifier] = []
+  package internal(set) var dropped: [SecretIdentifier] = []
   /// The secrets that the merge gives back what theirs has, to undo a commit. Or, if it does not undo, those that would
   /// be changed so, and stay as they are.
   public internal(set) var takenBack: [Change] = []
   /// The secrets of which a change of theirs is left out, because the ancestor has it and ours does not.
   public internal(set) var leftOut: [SecretIdentifier] = []
   /// Whether the history limit of theirs is left out, because the ancestor has it, and ours has one that it replaced.
-  public internal(set) var leavesLimitOut = false
+  package internal(set) var leavesLimitOut = false
   /// The key slots that theirs has added.
   public internal(set) var addedSlots: [VaultKeySlot] = []
   /// The key slots of the vault that theirs has removed.
