@@ -20,7 +20,7 @@ enum GitWorkTree {
       """)
   }
 
-  /// Whether git tracks the file. `isUnmerged`: with a merge conflict that nobody has resolved yet.
+  /// Whether git tracks the file. With `isUnmerged`: whether it also lists the file as unmerged.
   static func tracks(_ path: String, isUnmerged: Bool = false) -> Bool {
     let (place, option) = (place(of: path), isUnmerged ? "--unmerged" : "--cached")
     return configuration.isInWorkTree(place.directory + "/name")
@@ -59,7 +59,9 @@ enum GitWorkTree {
       case "rebase" where words.contains(where: isInteractive): .pick
       case "log", "show", "diff", "format-patch", "whatchanged", "reflog": .view
       // These may also go on with a merge or a rebase.
-      case "am", "apply", "stash", "checkout", "switch", "restore": inProgress ?? .pick
+      case "am", "apply", "checkout", "switch", "restore": inProgress ?? .pick
+      // Also at the end of a merge or a rebase with --autostash.
+      case "stash": .pick
       default: inProgress
       }
     }
@@ -94,7 +96,7 @@ enum GitWorkTree {
   /// Whether git keeps the merge for which it asks.
   static var keepsMerge: Bool { command.first != "merge-tree" }
 
-  /// Whether a rebase has put a change of the vault at `path` on the branch below: `ours` is no longer its file.
+  /// Whether the rebase that runs has already put a commit with a change of the vault on the branch below.
   static func hasPicked(onto ours: String, _ path: String) -> Bool {
     let place = place(of: ours)
     guard let directory = answer(["rev-parse", "--absolute-git-dir"], place, namesFile: false)?.dropLast(),
@@ -128,11 +130,7 @@ enum GitWorkTree {
   }
 
   private static func text(_ path: String) -> String? {
-    do {
-      let file = try Descriptor(opening: path, O_RDONLY)
-      defer { withExtendedLifetime(file) {} }
-      return try readToEnd(of: file.number, named: path, limit: 1 << 20)?.string()
-    } catch { return nil }
+    beginning(ofFile: path, count: 1 << 20).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The command that prints the file as it is now, later too: git keeps what it has committed or stashed.
@@ -153,7 +151,8 @@ enum GitWorkTree {
   /// The settings of a clone by which git merges and compares vaults.
   private static let settings = [
     ("merge.coffer.driver", "secret git-merge-driver -- %O %A %B %P"),
-    // git merges ancestors for itself, which is not to be told or asked. A commit could choose %L.
+    // To find an ancestor, git may merge older commits. It does that without the driver, so nobody is asked. The length
+    // of the markers, %L, would tell the driver too, but a commit can choose it.
     ("merge.coffer.recursive", "binary"),
     ("diff.coffer.textconv", "secret git-textconv --"),
   ]
@@ -213,13 +212,9 @@ enum GitWorkTree {
   static func attributesLine(for path: String) -> String {
     let name = String(Path.name(of: path))
     var pattern = "/" + name.escaped { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : nil }
-    let needsQuotes = pattern.unicodeScalars.contains {
-      $0.properties.isWhitespace || $0 == "\"" || $0.value < 0x20
-    }
+    let needsQuotes = pattern.unicodeScalars.contains { $0.properties.isWhitespace || $0 == "\"" || $0.value < 0x20 }
     if needsQuotes {
-      let escapes: [Unicode.Scalar: String] = [
-        "\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
-      ]
+      let escapes: [Unicode.Scalar: String] = ["\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"]
       pattern = "\"" + pattern.escaped { escapes[$0] } + "\""
     }
     return "\(pattern) -text diff=coffer merge=coffer"
@@ -251,13 +246,26 @@ enum GitWorkTree {
       + "\(Path.parent(of: path))/.gitattributes: \(attributesLine(for: path))"
   }
 
+  /// The names of a path for records, also if it does not exist: as it is, with the links of its directory resolved, and
+  /// with all links resolved.
+  static func names(of path: String) throws(SecretError) -> [String] {
+    let path = try Path.absolute(path)
+    return [path, resolved(Path.parent(of: path)) + "/" + Path.name(of: path), resolved(path)]
+  }
+
+  /// The path without links, as far as it exists.
+  static func resolved(_ path: String) -> String {
+    if let real = realpath(path, nil) {
+      defer { free(real) }
+      return String(cString: real)
+    }
+    let parent = Path.parent(of: path)
+    return parent == path ? path : resolved(parent) + "/" + Path.name(of: path)
+  }
+
   /// The nearest directory that exists, and the path of the file from there. Links are resolved.
   private static func place(of path: String) -> (directory: String, rest: String) {
-    var path = path
-    if let real = realpath(path, nil) {
-      path = String(cString: real)
-      free(real)
-    }
+    let path = resolved(path)
     var directory = Path.parent(of: path)
     while FileStatus(of: directory) == nil { directory = Path.parent(of: directory) }
     let rest = path.utf8.dropFirst(directory == "/" ? 1 : directory.utf8.count + 1)
@@ -272,18 +280,15 @@ enum GitWorkTree {
   private static func answer(
     _ arguments: [String], _ place: (directory: String, rest: String), namesFile: Bool = true
   ) -> String? {
-    var environment: [String: String] = [:]
+    var environment = ["GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"]
     environment["PATH"] = Environment.value("PATH")
-    (environment["GIT_ALLOW_PROTOCOL"], environment["GIT_NO_LAZY_FETCH"]) = ("none", "1")
     environment["HOME"] = BaseDirectories(environment: Environment.value).home
     do throws(SecretError) {
+      let settings = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"]
+      let file = namesFile ? ["--", "./" + place.rest] : []
       let git = try CapturedProcess.run(
-        [
-          "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",
-          "safe.bareRepository=explicit", "-C", place.directory,
-        ] + arguments + (namesFile ? ["--", "./" + place.rest] : []),
-        named: "git", environment: environment, standardError: .captured, limit: 1 << 16,
-        timeout: .seconds(10))
+        ["git"] + settings.flatMap { ["-c", $0] } + ["-C", place.directory] + arguments + file, named: "git",
+        environment: environment, standardError: .captured, limit: 1 << 16, timeout: .seconds(10))
       return git.end == .status(0) ? try git.output.string() : nil
     } catch { return nil }
   }

@@ -64,21 +64,19 @@ extension VaultBackend {
     }
   }
 
-  /// Whether a record says that the state of the vault at this path may not go back, and whether `copy` is not known to
-  /// follow from the state that was seen last here.
-  package func compare(with copy: VaultBackend) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
-    let state = try copy.snapshot()
-    return try withSession { session throws(SecretError) in try session.compare(state) }
+  /// For a file that is about to get these names in a work tree. `isStrict`: a record of the vault at a path in the work
+  /// tree has the policy strict. `isBehind`: the file does not show the state that was seen last at one of the names, or,
+  /// if nothing was seen there, the newest state that was seen of the vault.
+  package func compare(
+    at names: [String], below workTree: String
+  ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
+    try withUnconfirmed { known, vault throws(SecretError) in try known.compare(vault, at: names, below: workTree) }
   }
 
-  private func snapshot() throws(SecretError) -> VaultSnapshot {
-    try withSession { session throws(SecretError) in try session.read(unlocking) { $0 } }
-  }
-
-  /// Records the state of `merged`, which is about to take this file's place, if it follows from what was seen here.
-  package func recordMerge(_ merged: VaultBackend) throws(SecretError) {
-    let state = try merged.snapshot()
-    try withSession { session throws(SecretError) in try session.recordMerge(state) }
+  /// Records the state of this file, a merge that is about to get these names, in those of their records whose state the
+  /// file shows.
+  package func recordMerge(at names: [String]) throws(SecretError) {
+    try withUnconfirmed { known, vault throws(SecretError) in try known.recordMerge(vault, at: names) }
   }
 
   /// Writes the vault anew in a state that is far above its own and lists none before. Every machine accepts it, also

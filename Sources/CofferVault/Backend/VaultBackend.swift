@@ -279,11 +279,9 @@ public final class VaultBackend: SecretBackend {
   package func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil, knowsOtherKey: Bool = true
   ) throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in
-      try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
-        try known.trustAndPublish(vault, policy?.recorded, isDetached: onlyHere, knowsOtherKey: knowsOtherKey)
-        return VaultPin(vault).description
-      }
+    try withUnconfirmed(pin: pin) { known, vault throws(SecretError) in
+      try known.trustAndPublish(vault, policy?.recorded, isDetached: onlyHere, knowsOtherKey: knowsOtherKey)
+      return VaultPin(vault).description
     }
   }
 
@@ -291,11 +289,14 @@ public final class VaultBackend: SecretBackend {
   /// pin with one that came by another way, because a forged vault has a pin too. Throws if the vault is not in the
   /// state of `pin`, and an error of the vault.
   package func unconfirmed(pin: String? = nil) throws(SecretError) -> UnconfirmedVault {
-    try withSession { session throws(SecretError) in
-      try session.readUnconfirmed(unlocking, pin: pin) { known, vault throws(SecretError) in
-        try known.unconfirmed(vault)
-      }
-    }
+    try withUnconfirmed(pin: pin) { known, vault throws(SecretError) in try known.unconfirmed(vault) }
+  }
+
+  /// Runs `body` on the vault as it is now if `pin` accepts it. Earlier decisions do not matter.
+  func withUnconfirmed<R>(
+    pin: String? = nil, _ body: (inout KnownVaults, VaultSnapshot) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try withSession { session throws(SecretError) in try session.readUnconfirmed(unlocking, pin: pin, body) }
   }
 
   /// What a person should know of the engine that the vault is on, and the path of the sealed copy on this machine.

@@ -116,12 +116,6 @@ final class VaultSession {
   /// Whether there are records of the vault at its place: see ``VaultBackend/isKnown()``.
   func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
 
-  func compare(_ copy: VaultSnapshot) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
-    try knownVaults.compare(copy, insteadOf: openFile())
-  }
-
-  func recordMerge(_ merged: VaultSnapshot) throws(SecretError) { try knownVaults.recordMerge(merged, in: openFile()) }
-
   /// Closes the file. The next use opens it again.
   func close() {
     shared.close()

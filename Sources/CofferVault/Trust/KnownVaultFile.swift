@@ -59,6 +59,20 @@ struct KnownVaultFile {
     return try slots(of: opened)
   }
 
+  /// The records of paths below `parent` that are beside this one. Those that cannot be read are left out.
+  func records(below parent: String) -> [KnownVaultRecord] {
+    let directory = Path.parent(of: location.resolvedPath)
+    var names: [String] = []
+    do throws(FileSystemError) { names = try Path.names(inDirectory: directory) } catch {}
+    return names.compactMap { name in
+      let bytes = beginning(ofFile: "\(directory)/\(name)", count: Self.maximumSize) ?? []
+      let other = String(decoding: bytes.dropFirst(2 * KnownVaultRecord.slotLength + 2), as: UTF8.self)
+      guard other.hasPrefix(parent + "/") else { return nil }
+      let record = KnownVaultFile(about: .path(other), of: other, in: location, environment: environment)
+      do throws(SecretError) { return try record.load()?.newest.record } catch { return nil }
+    }
+  }
+
   /// The open file of the record.
   struct Opened {
     fileprivate let file: StorageFile

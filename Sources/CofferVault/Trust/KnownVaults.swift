@@ -77,12 +77,11 @@ struct KnownVaults {
     return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
-  /// Whether a record of a path of `file` says that its state may not go back, or cannot be read, and whether `copy` is
-  /// not known to follow from the state that was seen last there, or else anywhere.
+  /// Compares a file with the records of the place to which it is about to go: see ``VaultBackend/compare(at:below:)``.
   mutating func compare(
-    _ copy: VaultSnapshot, insteadOf file: VaultFile
+    _ copy: VaultSnapshot, at names: [String], below workTree: String
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
-    try locate(file)
+    try locate(copy.file, at: names)
     var seen: [SeenState] = []
     for record in pathRecords {
       do throws(SecretError) { if let found = try record.load() { seen.append(found.newest) } } catch {}
@@ -90,10 +89,14 @@ struct KnownVaults {
     if seen.isEmpty, let found = try vaultRecord?.load() { seen = [found.newest] }
     var isBehind = false
     for one in seen where try Self.follows(copy, one) != true { isBehind = true }
-    return (recordedPolicy(of: file.header.vaultID).policy == .strict, isBehind)
+    let vault = copy.file.header.vaultID
+    if recordedPolicy(of: vault).policy == .strict { return (true, isBehind) }
+    // git gives a renamed file another path.
+    let others = vaultRecord?.records(below: workTree) ?? []
+    return (others.contains { $0.vault == vault && $0.policy == .strict }, isBehind)
   }
 
-  /// Whether the state of `seen` is one of the states of the file, and `nil` if the file does not tell.
+  /// Whether the file has been in the state of `seen`. `nil`: its list of changes does not go back so far.
   private static func follows(_ opened: VaultSnapshot, _ seen: SeenState?) throws(SecretError) -> Bool? {
     guard let seen = seen?.record.checkpoint else { return true }
     return try opened.shows(seen.sequence) { $0 == seen.tailTag }
@@ -106,7 +109,7 @@ struct KnownVaults {
   /// recorded a later state.
   private mutating func judge(
     _ opened: VaultSnapshot
-  ) throws(SecretError) -> (VaultPins, [KnownVaultFile.Slots?], isDetached: Bool, KnownVaultFile.Slots?) {
+  ) throws(SecretError) -> (VaultPins, [KnownVaultFile.Slots?], isDetached: Bool, vault: KnownVaultFile.Slots?) {
     let pins = try requirePins(of: opened.file)
     _ = try pins.areShown(by: opened)
     let accepted = shared.accepted
@@ -263,11 +266,10 @@ struct KnownVaults {
     if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
   }
 
-  /// Records the state of `merged`, which is about to take the place of `file`. A record from which it is not known to
-  /// follow stays.
-  mutating func recordMerge(_ merged: VaultSnapshot, in file: VaultFile) throws(SecretError) {
-    try locate(file)
-    let isDetached = recordedPolicy(of: file.header.vaultID).isDetached
+  /// Records the state of `merged`, which is about to go to a place: see ``VaultBackend/recordMerge(at:)``.
+  mutating func recordMerge(_ merged: VaultSnapshot, at names: [String]) throws(SecretError) {
+    try locate(merged.file, at: names)
+    let isDetached = recordedPolicy(of: merged.file.header.vaultID).isDetached
     let record = Self.record(of: merged, .strict, isDetached: isDetached)
     for file in records(isDetached) { _ = recordLater(record, in: file, merged.keys, merged, ifItFollows: true) }
   }
@@ -307,7 +309,7 @@ struct KnownVaults {
     let isPinned = try !requirePins(of: opened.file).isEmpty
     do throws(SecretError) {
       try identify(opened.file)
-      isBehind = try Self.follows(opened, judge(opened).3?.newest) != true
+      isBehind = try Self.follows(opened, judge(opened).vault?.newest) != true
     } catch { refusal = error }
     do throws(SecretError) { try requireKey(of: opened) } catch { keyRefusal = error }
     return UnconfirmedVault(
@@ -394,12 +396,12 @@ struct KnownVaults {
 
   // MARK: Files
 
-  private mutating func locate(_ file: VaultFile) throws(SecretError) {
-    let paths = file.storage.names
-    let vault = KnownVaultFile.Subject.vault(file.header.vaultID.hex)
-    if self.paths == paths, directory == nil || vaultRecord?.subject == vault { return }
-    self.paths = paths
-    (pathRecords, vaultRecord) = ([], nil)
+  /// Finds the records of the vault of `file`, at the names of the file or at those to which it is about to go.
+  private mutating func locate(_ file: VaultFile, at names: [String]? = nil) throws(SecretError) {
+    let directory = names == nil ? directory : options.knownVaultsDirectory
+    let (names, vault) = (names ?? file.storage.names, KnownVaultFile.Subject.vault(file.header.vaultID.hex))
+    if paths == names, directory == nil || vaultRecord?.subject == vault { return }
+    (paths, pathRecords, vaultRecord) = (names, [], nil)
     guard let directory,
       let opened = try KnownVaultDirectory.open(directory, about: file.path, environment)
     else { return }

@@ -19,6 +19,6 @@ package struct UnconfirmedVault {
   package let refusal: SecretError?
   /// The error if a master key of the vault was seen at any path, and this one does not follow from it.
   package let keyRefusal: SecretError?
-  /// Whether it is not refused, and is not known to follow from the newest state that was seen of the vault.
+  /// Whether the vault is not refused, and its file does not show the newest state that was seen of the vault.
   package let isBehind: Bool
 }

@@ -47,8 +47,8 @@ public struct MergeReport: Sendable {
   package internal(set) var renamings: [Renaming] = []
   /// The secrets of which ours had a present or earlier value, and the merge has none.
   public internal(set) var erased: [SecretIdentifier] = []
-  /// The secrets of which theirs has dropped earlier versions that ours had and for which the history limit has room.
-  /// Those of ``erased`` too that have no present value in ours.
+  /// The secrets of which theirs has dropped earlier versions, although the history limit has room for them; and the
+  /// secrets of ``erased`` that ours had removed before.
   package internal(set) var dropped: [SecretIdentifier] = []
   /// The secrets that the merge gives back what theirs has, to undo a commit. Or, if it does not undo, those that would
   /// be changed so, and stay as they are.

@@ -94,6 +94,12 @@ class Member:
     def branch(self, name):
         self.git("checkout", "-qb", name)
 
+    def elsewhere(self, changes):
+        """Makes changes with the records of another machine, so that this one has not seen them."""
+        self.environment["XDG_STATE_HOME"] = f"{self.home}/another machine"
+        changes()
+        del self.environment["XDG_STATE_HOME"]
+
     def pin(self, **variables):
         return json.loads(self.secret("verify", "--json", **variables).stdout)["pin"]
 
@@ -135,6 +141,9 @@ class Lab:
         self.root = root
         os.makedirs(f"{root}/bin")
         os.symlink(os.path.abspath(tool), f"{root}/bin/secret")
+
+    def another(self, name):
+        return Lab(os.readlink(f"{self.root}/bin/secret"), f"{self.root}/{name}")
 
     def member(self, name="ann", identity=False):
         return Member(self, name, identity)
@@ -339,7 +348,7 @@ def a_merge_that_is_taken_back_before_anybody_reads_it(lab):
     """A host appends a commit with an older file, which a fast-forward brings."""
     for policy in ("versioned", "strict"):
         for command in ("merge --no-edit side", "cherry-pick side", "rebase side"):
-            one = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{policy}-{command.partition(' ')[0]}")
+            one = lab.another(f"{policy}-{command.partition(' ')[0]}")
             ann = strict(one)
             if policy != "strict":
                 ann.trust(policy)
@@ -377,7 +386,7 @@ def a_branch_below_ours(lab):
 
 def rejected(lab, name, policy="versioned"):
     """A vault, and a branch with more changes than the vault has, which was rejected. The host can serve its file."""
-    one = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{name}")
+    one = lab.another(name)
     ann = branches(one, lambda one: one.set(own="2"), lambda one: one.set(a="rejected", b="1", c="2", d="3"), a="1")
     ann.trust(policy)
     return ann
@@ -444,13 +453,80 @@ def a_rebase_in_another_work_tree(lab):
 @case
 def autostash(lab):
     """git starts the driver without standard error."""
-    ann = rejected(lab, "autostash")
-    ann.git("checkout", "-qb", "served")
-    ann.serve("HEAD~1")
+    for number, command in enumerate((
+        "merge -q --ff-only --autostash served",
+        "merge -q --no-edit --autostash served",
+        "pull -q --no-rebase --no-edit --autostash . served",
+    )):  # fmt: skip
+        ann = rejected(lab, number)
+        ann.git("checkout", "-qb", "served")
+        ann.serve("side" if number else "HEAD~1")
+        ann.git("checkout", "-q", "main")
+        if number:
+            ann.run("sh", "-c", "echo 1 > file")
+            ann.commit("a change of another file")
+        ann.secret("set", "unsaved", given="1")
+        ann.git(*command.split())
+        expect_said(command, ann.secret("list"))
+
+
+@case
+def a_sparse_checkout_without_the_vault(lab):
+    """A directory that was renamed has no attributes of its own, so those at the top count."""
+    for policy in ("versioned", "strict"):
+        ann = lab.another(policy).member()
+        ann.environment["COFFER_VAULT"] = "sec/s.vault"
+        ann.git("init", "-q", ann.work, at=ann.home)
+        ann.run("sh", "-ec", "mkdir sec src; echo 1 > src/f; echo '*.vault -text diff=coffer merge=coffer' > .gitattributes")
+        ann.secret("init", "--git", "--key-file", ann.environment["COFFER_KEY_FILE"])
+        ann.commit("first")
+        ann.set(a="1", b="1")
+        ann.branch("side")
+        ann.elsewhere(lambda: (ann.set(a="rejected"), ann.remove("b")))
+        ann.git("checkout", "-q", "main")
+        ann.set(own="2")
+        ann.trust(policy)
+        ann.git("sparse-checkout", "set", "src")
+        done = ann.git("rebase", "side", status=None)
+        below = done.stderr.partition("The other side:")[0]
+        if "stored: “a”" not in below or "removed: “b”" not in below:
+            raise Wrong(f"git does not say what is below: {done.stderr}")
+        if policy == "strict" and (done.returncode != 1 or "The vault is strict" not in done.stderr):
+            raise Wrong(f"nobody is asked: {done.stderr}")
+
+
+@case
+def a_strict_vault_that_git_takes_for_a_renamed_one(lab):
+    """A host swaps two names, so that git merges the vault at a path of which this machine has no record."""
+    ann = lab.another("renamed").member()
+    ann.begin()
+    ann.set(a="1")
+    ann.secret("set", "large", given="x" * 60_000)
+    ann.commit("large")
+    ann.branch("side")
+    ann.elsewhere(lambda: ann.set(a="rejected"))
     ann.git("checkout", "-q", "main")
-    ann.secret("set", "unsaved", given="1")
-    ann.git("merge", "-q", "--ff-only", "--autostash", "served")
-    expect_said("autostash", ann.secret("list"))
+    ann.trust("strict")
+    ann.run("sh", "-ec", """
+        git checkout -q --detach
+        echo '*.vault -text diff=coffer merge=coffer' > .gitattributes
+        git add -A && git commit -qm attributes
+        git mv s.vault old.vault && git commit -qm away && git tag away
+        git mv old.vault s.vault && git commit -qm back && git branch served
+        git checkout -q --detach away
+        git cat-file blob side:s.vault > old.vault
+        git cat-file blob away:old.vault > s.vault
+        git add -A && git commit -qm swapped && git branch swapped
+        git checkout -q main
+        """)
+    ann.git("merge", "-q", "--ff-only", "served")
+    ann.secret("list")
+    ann.set(own="2")
+    done = ann.git("merge", "--no-edit", "swapped", status=None)  # Not each version of git fails.
+    if "stored: “a”" not in done.stderr or "The vault is strict" not in done.stderr:
+        raise Wrong(f"nobody is asked: {done.stderr}")
+    if (value := ann.secret("get", "a").stdout) != "1":
+        raise Wrong(f"without an answer, the value is {value}")
 
 
 @case
@@ -521,7 +597,7 @@ def earlier_versions_that_the_other_side_erased(lab):
         "printf 1 | secret set --no-history a",
         "secret remove --purge a && printf 1 | secret set a",
     )):  # fmt: skip
-        ann = Lab(os.readlink(f"{lab.root}/bin/secret"), f"{lab.root}/{number}").member()
+        ann = lab.another(number).member()
         ann.begin()
         ann.set(a="0")
         ann.set(a="1")

@@ -33,10 +33,8 @@ struct GitMergeDriverCommand: ParsableCommand {
     }
     let command = GitWorkTree.commandPrinting(ours)
     let vault = GitWorkTree.temporary(ours, BackendOptions.prompts(.current()))
-    // The work tree may have no file there, as when the vault was renamed.
-    let seen = FileStatus(of: path) == nil ? nil : BackendConfiguration.current().vault(at: path, credentials: [])
     let report: MergeReport
-    do { report = try merge(into: vault, seen, for: operation, command) } catch {
+    do { report = try merge(into: vault, for: operation, command) } catch {
       guard let failure = Failure(error) else { throw error }
       explain(failure, error as? SecretError)
       throw Self.stopped
@@ -49,7 +47,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     if !isStopped && !keepsSome && !isLacking && !isPartial {
       // Before somebody reads the merge, an earlier file can come. But what nobody was told of is left to that reader.
       let isHeard = !Output.messages.isNullDevice && GitWorkTree.keepsMerge
-      do throws(SecretError) { if isHeard { try seen?.recordMerge(vault) } } catch {}
+      do throws(SecretError) { if isHeard { try vault.recordMerge(at: GitWorkTree.names(of: path)) } } catch {}
       return
     }
     say(
@@ -62,7 +60,7 @@ struct GitMergeDriverCommand: ParsableCommand {
   private static let stopped = ExitCode(ExitStatus.noSuchSecret.rawValue)
   /// The path as a word of a command. git takes a leading `-` for an option, and a leading `:` for a pattern.
   private var file: String { ((path.hasPrefix("-") || path.hasPrefix(":") ? "./" : "") + path).quotedForShell }
-  /// The same for a command that may run in another directory of the work tree, from which git was started.
+  /// The same for a person who has started git in a subdirectory of the work tree: absolute.
   private var place: String {
     if Environment.value("GIT_PREFIX") ?? "" == "" { return file }
     do { return try Path.absolute(path).quotedForShell } catch { return file }
@@ -70,16 +68,18 @@ struct GitMergeDriverCommand: ParsableCommand {
   private func sentence(_ text: String) -> String { "secret: \(path.printable): \(text)" }
   private func say(_ text: String) { note(sentence(text)) }
 
-  /// Merges, and says what that does. To join branches, no ancestor is needed: whoever serves the branches could choose
-  /// it. But single commits are differences from one.
+  /// Merges, and says what changes. An ancestor is used for single commits, which are differences from it. To join
+  /// branches, it is not needed, and whoever serves the branches could choose it.
   private func merge(
-    into vault: VaultBackend, _ seen: VaultBackend?, for operation: GitWorkTree.Operation, _ command: String?
+    into vault: VaultBackend, for operation: GitWorkTree.Operation, _ command: String?
   ) throws -> MergeReport {
     // git gives an empty file if the commit added the vault.
     let hasAncestor = operation != .merge && operation != .unknown && FileStatus(of: ancestor)?.size != 0
     let ancestor = hasAncestor ? try VaultCopy(at: ancestor) : nil
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
-    let (isStrict, isBehind) = try seen?.compare(with: vault) ?? (false, false)
+    // The file or its directory may be missing: the vault was renamed, or the checkout is sparse.
+    let names = try GitWorkTree.names(of: path)
+    let (isStrict, isBehind) = try vault.compare(at: names, below: GitWorkTree.resolved("."))
     // As in a rebase: the person has not seen the branch on which the commits are put.
     if isBehind && (isStrict || !GitWorkTree.hasPicked(onto: ours, path)) {
       let below = try vault.mergePreview(with: copy, isReversed: true)
@@ -106,10 +106,8 @@ struct GitMergeDriverCommand: ParsableCommand {
 
   // MARK: What is said
 
-  /// What the merge does. `command` prints the file that ours was before.
-  private func lines(
-    of report: MergeReport, _ operation: GitWorkTree.Operation, _ command: String?
-  ) -> [String] {
+  /// Says in lines what the merge changes. `command` is a command that prints ours as it was before.
+  private func lines(of report: MergeReport, _ operation: GitWorkTree.Operation, _ command: String?) -> [String] {
     var lines: [String] = []
     func say(_ text: String) { lines.append(sentence(text)) }
     func list(_ what: String, _ items: [String], most: Int = 10) {
