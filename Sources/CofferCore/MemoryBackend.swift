@@ -119,7 +119,7 @@ public final class MemoryBackend: SecretBackend {
       var runs = repeatsTransactions ? 2 : 1
       while true {
         let transaction = MemoryTransaction(state, now: now())
-        let result = CheckedAccess.whileOpen(transaction, body)
+        let result = Result { () throws(E) in try body(transaction) }
         runs -= 1
         if runs > 0 { continue }
         if case .success = result { (state, changed) = (transaction.state, transaction.changed) }

@@ -84,7 +84,7 @@ struct MemoryState {
 }
 
 /// Changes a copy of a ``MemoryBackend``'s content. The backend adopts the copy at the end.
-final class MemoryTransaction: SecretAccess {
+final class MemoryTransaction: SecretTransaction {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []
   let now: Date

@@ -26,11 +26,11 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
     /// `tryLease`.
     case lease
 
-    init(_ call: CheckedAccess.Call) {
+    init(_ call: SecretCall) {
       self =
         switch call {
-        case .lookUp: .lookUp
-        case .items: .items
+        case .value, .values: .lookUp
+        case .item, .items: .items
         case .store: .store
         case .remove: .remove
         }
@@ -44,13 +44,14 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
 
   /// Creates a backend that passes its calls to `base`, or else to memory. A test can change `base` as another process
   /// would.
-  public override init(_ base: any SecretBackend = MemoryBackend()) {
-    super.init(base)
-    access = checked(base)
-  }
+  public override init(_ base: any SecretBackend = MemoryBackend()) { super.init(base) }
 
-  private func checked(_ access: any SecretAccess) -> CheckedAccess {
-    CheckedAccess(access) { [unowned self] call throws(SecretError) in try admit(.init(call)) }
+  /// Returns `access`, or throws the error for the call.
+  public override func decorate(
+    _ access: any SecretAccess, for call: SecretCall
+  ) throws(SecretError) -> any SecretAccess {
+    try admit(Call(call))
+    return access
   }
 
   /// Makes the next `times` calls of that kind throw `error`, or all calls if `times` is `nil`.
@@ -82,9 +83,9 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
   public override func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
-    let result = try base.transaction { transaction throws(Cancellation<E>) in
+    let result = try super.transaction { transaction throws(Cancellation<E>) in
       let result: R
-      do throws(E) { result = try body(checked(transaction)) } catch { throw .body(error) }
+      do throws(E) { result = try body(transaction) } catch { throw .body(error) }
       do throws(SecretError) { try admit(.commit) } catch { throw .commit(error) }
       return result
     }

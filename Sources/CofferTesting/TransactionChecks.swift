@@ -87,33 +87,6 @@ extension Check {
       try context.expectValue("later", a, "after a store that follows a transaction whose closure threw")
     },
 
-    Check(name: "finished-transaction-is-a-conflict", features: .transactions) { context, backend, a in
-      try context.store("before", a)
-      for throwing in [false, true] {
-        var finished: (any SecretTransaction)?
-        let keep = { (transaction: any SecretTransaction) throws(SecretError) in finished = transaction }
-        if throwing {
-          try context.cancelTransaction(after: keep)
-        } else {
-          try backend.withTransaction(keep)
-        }
-        guard let finished else {
-          throw Expectation("a transaction", expected: "a call of its closure", found: "none")
-        }
-        for (name, call) in [
-          ("lookUp", { _ = try finished.lookUp(a) }),
-          ("item", { _ = try finished.item(a) }),
-          ("items", { _ = try finished.items(inService: nil) }),
-          ("store", { try finished.store("late", a) }),
-          ("remove", { try finished.remove(a) }),
-          ("erase", { try finished.erase(a) }),
-        ] as [(String, () throws -> Void)] {
-          try context.expectError([.conflict], "\(name), on a transaction that has ended", call)
-        }
-      }
-      try context.expectValue("before", a, "after calls on a transaction that has ended")
-    },
-
     Check(name: "backend-inside-its-own-transaction-is-a-conflict", features: .transactions) {
       context, backend, a in
       try context.store("before", a)

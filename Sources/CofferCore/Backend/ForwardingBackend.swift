@@ -1,44 +1,50 @@
-/// A backend that passes every call on to another backend, and has its features. The base class for a backend that
-/// changes only some calls. Thread-safe.
+/// A backend that passes every call on to another backend, and has its features. The base class of a decorator, which
+/// watches, refuses or changes calls. Thread-safe.
 ///
 /// ```swift
-/// final class CountingBackend: ForwardingBackend, @unchecked Sendable {
-///   let reads = Atomic(0)
-///   override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-///     reads.add(1, ordering: .relaxed)
-///     return try super.secret(identifier)
+/// final class ReadOnlyBackend: ForwardingBackend, @unchecked Sendable {
+///   override func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
+///     if call.isChange { throw SecretError(.denied, "This store is only for reading.") }
+///     return access
 ///   }
 /// }
 /// ```
 ///
-/// `lookUp`, `item` and `forEachSecret` do not call `secret`: a subclass that changes what `secret` does overrides them
-/// too. Calls inside of a transaction reach the transaction of the other backend, and a value that is observed reads
-/// through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
-/// ``withoutPrompts``. Each method throws what the same method of ``base`` throws.
-open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not changed after init
+/// Every call on secrets passes ``decorate(_:for:)``: those of the backend, those in its transactions, and those of
+/// ``withoutPrompts``. Each method throws what it throws, and what the same method of ``base`` throws.
+open class ForwardingBackend: SecretBackend, @unchecked Sendable {
   /// The backend that gets the calls.
   public let base: any SecretBackend
-  /// The access that gets the calls on secrets: ``base``, or a check in front of it that a subclass sets in its init.
-  package final var access: any SecretAccess
 
   /// Creates a backend that passes its calls to `base`.
-  public init(_ base: any SecretBackend) { (self.base, access) = (base, base) }
+  public init(_ base: any SecretBackend) { self.base = base }
+
+  /// Returns who gets the call. `access` is ``base``, one of its transactions, or its `withoutPrompts`, and the result
+  /// if a subclass does not override this. What it throws, the call throws.
+  open func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
+    access
+  }
+
+  private var access: RoutedAccess { decorated(base) }
+  private func decorated(_ access: any SecretAccess) -> RoutedAccess {
+    RoutedAccess { call throws(SecretError) in try self.decorate(access, for: call) }
+  }
 
   /// The features of ``base``.
   open var features: SecretFeatures { base.features }
 
   /// Calls ``base``.
-  open func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+  public final func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try access.secret(identifier)
   }
 
   /// Calls ``base``.
-  open func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+  public final func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try access.items(inService: service)
   }
 
   /// Calls ``base``.
-  open func store(
+  public final func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     try access.store(value, for: identifier, metadata: metadata, history: history)
@@ -46,51 +52,51 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not chang
 
   /// Calls ``base``.
   @discardableResult
-  open func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+  public final func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try access.remove(identifier, history: history)
   }
 
   /// Calls ``base``.
-  open func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+  public final func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try access.item(identifier)
   }
 
   /// Calls ``base``.
-  open func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  public final func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try access.lookUp(identifier)
   }
 
   /// Calls ``base``.
-  open func forEachSecret(
+  public final func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
     try access.forEachSecret(inService: service, body)
   }
 
   /// Calls ``base``.
-  open func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+  public final func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try access.versions(of: identifier)
   }
 
   /// Calls ``base``.
-  open func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+  public final func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
     try access.secret(identifier, version: version)
   }
 
   /// Calls ``base``.
-  open func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+  public final func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
     try access.removedItems(inService: service)
   }
 
   /// Calls ``base``.
   @discardableResult
-  open func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try access.erase(identifier) }
+  public final func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try access.erase(identifier) }
 
-  /// Calls ``base``.
+  /// Runs `body` in a transaction of ``base``.
   open func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
-    try base.transaction(body)
+    try base.transaction { transaction throws(E) in try body(decorated(transaction)) }
   }
 
   /// Calls ``base``.
@@ -108,9 +114,26 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not chang
     try stored.get()
   }
 
-  /// The same property of ``base``, or this backend itself if ``base`` shows no prompts.
-  open var withoutPrompts: any SecretBackend {
+  /// The same property of ``base``, decorated too, or this backend itself if ``base`` shows no prompts.
+  public final var withoutPrompts: any SecretBackend {
     let other = base.withoutPrompts
-    return other === base ? self : other
+    return other === base ? self : Unprompted(other, decorator: self)
+  }
+
+  private final class Unprompted: ForwardingBackend, @unchecked Sendable {
+    let decorator: ForwardingBackend
+
+    init(_ base: any SecretBackend, decorator: ForwardingBackend) {
+      self.decorator = decorator
+      super.init(base)
+    }
+
+    override var features: SecretFeatures { decorator.features }
+    override func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
+      try decorator.decorate(access, for: call)
+    }
+    override func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
+      try decorator.tryLease(identifier)
+    }
   }
 }

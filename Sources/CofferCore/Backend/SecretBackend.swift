@@ -29,8 +29,8 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// of `body` as a failure; then nothing is changed. Programs call `withTransaction`, which throws it.
   ///
   /// Reads in `body` see the transaction's own changes. In `body`, use only the transaction: the backend's own methods
-  /// throw `.conflict`. Keep `body` short, because other writers wait for it. The transaction throws `.conflict` after
-  /// `body` has returned.
+  /// throw `.conflict`. Keep `body` short, because other writers wait for it. In `withTransaction`, the calls of a
+  /// transaction throw `.conflict` after `body` has returned.
   ///
   /// **`body` may run more than once**, because a store that many machines share runs it again after a lost race. It
   /// must have no effect outside of the transaction: it does not ask, print, wait or count. Only the result of the last
@@ -101,12 +101,12 @@ extension SecretBackend {
   /// says what it may do, and what a backend without transactions does. Throws what `body` throws, and an error of the
   /// store.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
-    try transaction(body).get()
+    try transaction { transaction throws(any Error) in try RoutedAccess.whileOpen(transaction, body) }.get()
   }
 
   /// Runs `body` in a transaction, and returns its result. For a body with typed errors.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
-    try transaction(body).get()
+    try transaction { transaction throws(SecretError) in try RoutedAccess.whileOpen(transaction, body) }.get()
   }
 
   /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. Call a backend
@@ -140,7 +140,7 @@ extension SecretBackend {
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     if features.contains(.transactions) { throw .missingFeature("transactions") }
-    return CheckedAccess.whileOpen(self, body)
+    return Result { () throws(E) in try body(RoutedAccess { _ throws(SecretError) in self }) }
   }
 
   /// Returns a stream that ends at once.

@@ -172,11 +172,7 @@ public final class VaultBackend: SecretBackend {
   public func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
-    try withSession { session throws(SecretError) in
-      try session.transaction(unlocking) { transaction throws(E) in
-        try CheckedAccess.whileOpen(transaction, body).get()
-      }
-    }
+    try withSession { session throws(SecretError) in try session.transaction(unlocking, body) }
   }
 
   // MARK: Changes

@@ -6,7 +6,7 @@ internal import FoundationEssentials
 ///
 /// Each change is sealed at once. A large transaction is kept in a draft of the vault's medium. Only the records of its
 /// changes stay in memory.
-final class VaultTransaction: SecretAccess {
+final class VaultTransaction: SecretTransaction {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
   // The state and the tail of the vault after the changes.

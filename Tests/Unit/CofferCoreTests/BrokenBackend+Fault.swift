@@ -15,7 +15,7 @@ extension BrokenBackend {
     case secretInError, secretInDescription
     case losesConcurrentWrites, readsHalfWritten, missesDuringOverwrite
     case tellsNoChange, tellsTwice, tellsOneSubscriber, tellsOfNothing, tellsOfGivenUpTransactions
-    case transactionIsNotUndone, transactionIsBlind, transactionOutlivesItself, transactionSwallowsErrors
+    case transactionIsNotUndone, transactionIsBlind, transactionSwallowsErrors
     case transactionListsThePast
     case nestedUseIsAllowed, nestedUseHangs, transactionsInterleave, transactionIsSeenInParts
 
@@ -34,7 +34,7 @@ extension BrokenBackend {
     case removedIsUnsorted, removedIgnoresService, removedByPrefix, removedIsDatedWhenListed
     case removedStaysAfterAStore, erasedIsListedAsRemoved
     case eraseKeepsVersions, eraseKeepsTheSecret, eraseIgnoresRemoved, eraseAlwaysSaysTrue, eraseDropsOthers
-    case eraseIsNotUndone, eraseOutlivesTheTransaction, transactionsHaveNoVersions
+    case eraseIsNotUndone, transactionsHaveNoVersions
     case ignoresTheHistoryOfStores, ignoresTheHistoryOfRemovals, forgetsThatASecretHasNoHistory
     case limitIsNotKept, limitIsOffByOne, limitCountsRemovals, lowerLimitDropsLater, lowerLimitHidesVersions
     case noneKeepsOne, noneStillListsRemoved

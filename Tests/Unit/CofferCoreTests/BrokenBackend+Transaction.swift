@@ -93,8 +93,6 @@ extension BrokenBackend {
         if try base.versions(of: identifier).isEmpty { return false }
         try base.remove(identifier)
         return true
-      case .eraseOutlivesTheTransaction:
-        do throws(SecretError) { return try base.erase(identifier) } catch { return false }
       case .eraseKeepsTheSecret:
         let current = try base.secret(identifier)
         let isKnown = try base.erase(identifier)

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 
 /// A backend that breaks one rule of the contract.
-final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
+final class BrokenBackend: SecretBackend {
   let fault: Fault
   let good = MemoryBackend()
   let tap = ChangeBroadcast()
@@ -17,10 +17,9 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
   private let subscriptions = Atomic(0)
   let turn = NSRecursiveLock()
 
-  init(_ fault: Fault) {
-    self.fault = fault
-    super.init(good)
-  }
+  init(_ fault: Fault) { self.fault = fault }
+
+  var features: SecretFeatures { good.features }
 
   var description: String { fault == .secretInDescription ? "canary-5up3r-s3cr3t-8d1f" : "broken" }
 
@@ -42,12 +41,12 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     return try SecretIdentifier(service: service, account: account)
   }
 
-  override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
     return Secret(identifier, value: value, metadata: item.metadata)
   }
 
-  override func forEachSecret(
+  func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
     var last = SecretBytes("")
@@ -60,7 +59,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     }
   }
 
-  override func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     if fault == .nestedUseIsAllowed || fault == .nestedUseHangs, isInTransaction.withLock({ $0 }) {
       if fault == .nestedUseHangs { Thread.sleep(forTimeInterval: 3600) }
       return nil
@@ -76,7 +75,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     return try good.lookUp(map(identifier))
   }
 
-  override func store(
+  func store(
     _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     let identifier = try map(identifier)
@@ -174,7 +173,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
       SecretBytes(bytes), for: identifier, metadata: given.map { .replace($0) } ?? metadata, history: history)
   }
 
-  override func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     let identifier = try map(identifier)
     switch fault {
     case .removeDoesNotRemove: return try good.lookUp(identifier) != nil
@@ -197,7 +196,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     return try good.remove(identifier, history: history)
   }
 
-  override func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     var items = try good.items(inService: nil)
     switch fault {
     case .listIgnoresService: return items
@@ -215,13 +214,13 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     return items
   }
 
-  override func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     let identifier = try map(identifier)
     if fault == .itemDiffersFromList { return SecretItem(identifier: identifier, metadata: SecretMetadata()) }
     return try items(inService: identifier.service).first { $0.identifier == identifier }
   }
 
-  override func changes() -> AsyncStream<SecretChange> {
+  func changes() -> AsyncStream<SecretChange> {
     let number = subscriptions.add(1, ordering: .relaxed).newValue
     switch fault {
     case .tellsNoChange: return AsyncStream { _ in }
@@ -246,12 +245,12 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
 
   // MARK: Transactions
 
-  override func transaction<R, E: Error>(
+  func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     switch fault {
     case .transactionIsNotUndone, .transactionsInterleave, .transactionIsSeenInParts,
-      .tellsOfGivenUpTransactions, .transactionOutlivesItself:
+      .tellsOfGivenUpTransactions:
       if fault == .transactionIsSeenInParts { turn.lock() }
       defer { if fault == .transactionIsSeenInParts { turn.unlock() } }
       return Result { () throws(E) in
@@ -291,7 +290,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
       defer { isInTransaction.withLock { $0 = false } }
       return try good.transaction(body)
     case .eraseKeepsVersions, .eraseKeepsTheSecret, .eraseIgnoresRemoved, .eraseAlwaysSaysTrue,
-      .eraseDropsOthers, .eraseIsNotUndone, .erasedIsListedAsRemoved, .eraseOutlivesTheTransaction:
+      .eraseDropsOthers, .eraseIsNotUndone, .erasedIsListedAsRemoved:
       var erased: [SecretIdentifier] = []
       let result = try good.transaction { transaction throws(E) in
         let erasing = Erasing(transaction, of: self)
@@ -306,14 +305,14 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     }
   }
 
-  override func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     let identifier = try map(identifier)
     return try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }
   }
 
   // MARK: Versions
 
-  override func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+  func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     if fault == .nestedVersionsAreAllowed, isInTransaction.withLock({ $0 }) { return [] }
     let versions = try good.versions(of: identifier)
     switch fault {
@@ -367,7 +366,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     fault == .numbersArePositions ? 1000 - index : versions.count - index
   }
 
-  override func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+  func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
     let versions = try good.versions(of: identifier)
     switch fault {
     case .numbersArePositions, .numbersAreUsedAgain:
@@ -399,7 +398,7 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
     removals.withLock { $0.append(RemovedSecret(identifier: identifier, removed: Date())) }
   }
 
-  override func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+  func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
     let removed = try good.removedItems(inService: service)
     switch fault {
     case .removedIsUnsorted: return removed.reversed()

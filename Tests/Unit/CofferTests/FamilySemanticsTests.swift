@@ -41,7 +41,14 @@ import Testing
   /// Memory would keep the value that is set.
   private final class WithoutValues: ForwardingBackend, @unchecked Sendable {
     init() { super.init(MemoryBackend()) }
-    override func store(
+    override func decorate(_ access: any SecretAccess, for call: SecretCall) -> any SecretAccess {
+      Access(base: access)
+    }
+  }
+
+  private struct Access: PassingAccess {
+    let base: any SecretAccess
+    func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
     ) throws(SecretError) {}
   }

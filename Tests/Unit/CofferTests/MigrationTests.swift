@@ -44,13 +44,9 @@ private struct Definition: VaultStorable {
 private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Sendable {
   init() { super.init(MemoryBackend()) }
 
-  override func transaction<R, E: Error>(
-    _ body: (any SecretTransaction) throws(E) -> R
-  ) throws(SecretError) -> Result<R, E> {
-    try base.transaction { transaction throws(E) in try body(Transaction(base: transaction)) }
-  }
+  override func decorate(_ access: any SecretAccess, for call: SecretCall) -> any SecretAccess { Access(base: access) }
 
-  private struct Transaction: SecretTransaction, PassingAccess {
+  private struct Access: PassingAccess {
     let base: any SecretAccess
 
     func store(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The code for servers in the documents compiles. The tests of Coffer itself cannot see the packages that it imports.
+/// Code in the documents compiles, as in another package.
 @Suite(.timeLimit(.minutes(30))) struct DocumentTests {
   private static let root = (0..<6).reduce(URL(filePath: #filePath)) { path, _ in
     path.deletingLastPathComponent()
@@ -10,12 +10,12 @@ import Testing
   private static let build = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
 
   @Test func fencesCompile() throws {
-    let text = try String(
-      contentsOf: Self.root.appending(path: "Documentation/Recipes/servers.md"), encoding: .utf8)
-    let fences = text.components(separatedBy: "```swift servers\n").dropFirst().map {
-      $0.components(separatedBy: "\n```")[0]
+    let fences = try ["servers", "swift"].flatMap { page in
+      let place = Self.root.appending(path: "Documentation/Recipes/\(page).md")
+      let parts = try String(contentsOf: place, encoding: .utf8).components(separatedBy: "```swift compiled\n")
+      return parts.dropFirst().map { $0.components(separatedBy: "\n```")[0] }
     }
-    #expect(fences.count == 3)
+    #expect(fences.count == 4)
     let directory = try TestDirectory()
     for fence in fences {
       let file = URL(filePath: directory.path + "/Fence.swift")
