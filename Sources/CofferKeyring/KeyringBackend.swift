@@ -42,7 +42,7 @@ internal import Synchronization
 /// - `.io`: the service answered with another error, or against the protocol.
 /// - `.tooLarge`: the message with the value exceeds the limit of the bus, or a value in the keyring is larger than 32
 ///   MiB.
-public final class KeyringBackend: SecretBackend {
+public final class KeyringBackend: ItemBackend {
   /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites the whole
   /// collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   package static let maximumSecretSize = 1_048_576
@@ -97,9 +97,6 @@ public final class KeyringBackend: SecretBackend {
   /// an earlier observer. Thread-safe.
   package func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
-  /// Makes lists leave out the items that the service refuses to read, and call `observer` with a description and the
-  /// error of each. Without an observer, such an item ends a list with the error. The same holds for values that are
-  /// read together.
   package func leaveOutUnreadable(_ observer: @escaping @Sendable (String, SecretError) -> Void) {
     unreadable.withLock { $0 = observer }
   }
@@ -239,8 +236,6 @@ public final class KeyringBackend: SecretBackend {
 
   // MARK: Several items
 
-  /// Returns the items with this identifier that are different secrets, the newest first. Throws the errors of the
-  /// service.
   package func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
     try search(for: identifier) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
@@ -248,32 +243,40 @@ public final class KeyringBackend: SecretBackend {
     }
   }
 
-  /// Returns the items that ``items(inService:)`` leaves out. Throws the errors of the service.
   package func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
-  /// Deletes every item with this identifier. Returns `false` if there was none. Throws the errors of the service; some
-  /// of several items may then be deleted.
   @discardableResult
   package func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, all: true)
   }
 
-  /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is
-  /// `false`, and the errors of the service. The original is then kept. If a copy remains, the reason says so.
-  package func move(
+  /// Gives the secret the identifier `new`. Throws `.missing`, `.alreadyExists`, `.ambiguous` if the items are different
+  /// secrets, and the errors of the service. The original is then kept. If a copy remains, the reason says so.
+  public func move(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
+  ) throws(SecretError) {
+    try move(identifier, to: new, replacing: replacing, all: false)
+  }
+
+  package func moveAll(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
+  ) throws(SecretError) {
+    try move(identifier, to: new, replacing: replacing, all: true)
+  }
+
+  private func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
-  ) throws(SecretError) -> SecretMoveOutcome {
+  ) throws(SecretError) {
     // Outside the closure, because the closure runs again if the service stops after the originals were deleted.
     var replaced: [FoundItem]?
-    return try search(for: identifier) { search throws(ServiceFailure) in
+    try search(for: identifier) { search throws(ServiceFailure) in
       let remover = ItemRemover(search: search, identifier: identifier)
       guard let replaced else {
         return try remover.move(to: new, replacing: replacing, all: all) { replaced = $0 }
       }
       try remover.finishMove(to: new, replacing: replaced)
-      return .moved
     }
   }
 

@@ -15,7 +15,7 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
   public enum Call: Hashable, Sendable, CaseIterable {
     /// `lookUp`, `secret` and `forEachSecret`.
     case lookUp
-    /// `store`.
+    /// `store` and `move`.
     case store
     /// `remove` and `erase`.
     case remove
@@ -31,7 +31,7 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
         switch call {
         case .value, .values: .lookUp
         case .item, .items: .items
-        case .store: .store
+        case .store, .move: .store
         case .remove: .remove
         }
     }

@@ -294,8 +294,8 @@ package struct Record: Sendable {
   }
 
   /// Decodes the name and the metadata.
-  package func item() throws(SecretError) -> SecretItem {
-    SecretItem(identifier: try identifier(), metadata: metadata)
+  package func item(isInConflict: Bool = false) throws(SecretError) -> SecretItem {
+    SecretItem(identifier: try identifier(), metadata: metadata, isInConflict: isInConflict)
   }
 
   package var metadata: SecretMetadata {

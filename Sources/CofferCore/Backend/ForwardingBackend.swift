@@ -92,6 +92,13 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {
   @discardableResult
   public final func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try access.erase(identifier) }
 
+  /// Calls ``base``.
+  public final func move(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
+  ) throws(SecretError) {
+    try access.move(identifier, to: new, replacing: replacing)
+  }
+
   /// Runs `body` in a transaction of ``base``.
   open func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
@@ -106,6 +113,9 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {
   open func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     try base.tryLease(identifier)
   }
+
+  /// Calls ``base``.
+  open func unlock() throws(SecretError) { try base.unlock() }
 
   /// Calls ``base``.
   open func close() throws(SecretError) {

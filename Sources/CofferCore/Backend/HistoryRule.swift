@@ -84,3 +84,11 @@ package struct HistoryRule: Sendable {
     return limit.days > 0 && (overflow ? time < now : age > Int64(limit.days) * Self.millisecondsPerDay)
   }
 }
+
+extension Array where Element: HistoryRecord {
+  /// Whether a version stands in conflict with the newest record. These are all records of a secret, oldest first.
+  package var isInConflict: Bool {
+    guard count > 1, let newest = last, !newest.isRemoval else { return false }
+    return self[(lastIndex { $0.keepsNothing } ?? 0)...].dropLast().contains { $0.lost(to: newest) }
+  }
+}

@@ -49,6 +49,15 @@ public protocol SecretAccess {
   /// show all secrets as of one moment.
   func forEachSecret(inService service: String?, _ body: (Secret) throws(SecretError) -> Void) throws(SecretError)
 
+  /// Gives the secret another identifier, with its value and metadata, and in a vault with its earlier versions, unless
+  /// `new` has versions of its own. Nothing happens if the two are the same.
+  ///
+  /// Throws `.missing` if there is no such secret, `.alreadyExists` if there is one with the identifier `new` and
+  /// `replacing` is `false`, `.conflict` in a vault if the secret is in conflict, `.ambiguous` in a keyring if several
+  /// different items have the identifier, and else an error of the store. The default stores the secret and then
+  /// removes it, in a transaction of a backend that has them.
+  func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError)
+
   /// Returns the versions of a secret that the backend still has, newest first, without values.
   ///
   /// The first is the current version, or the removal if the secret was removed. Returns an empty array if the backend
@@ -197,6 +206,22 @@ extension SecretAccess {
     try secret(identifier)?.value
   }
 
+  /// Stores the secret and then removes it. Throws what the two throw, `.missing` and `.alreadyExists`.
+  public func move(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
+  ) throws(SecretError) {
+    if let backend = self as? any SecretBackend, backend.features.contains(.transactions) {
+      return try backend.withTransaction { access throws(SecretError) in
+        try access.move(identifier, to: new, replacing: replacing)
+      }
+    }
+    guard let secret = try secret(identifier) else { throw .missing(identifier) }
+    if identifier == new { return }
+    if !replacing, try item(new) != nil { throw .taken(new) }
+    try store(secret.value, for: new, metadata: .replace(secret.metadata))
+    try remove(identifier)
+  }
+
   /// Reads one secret after the other. Throws what `body` throws, and an error of the store.
   public func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
@@ -239,6 +264,20 @@ extension SecretAccess {
     if let backend = self as? any SecretBackend, backend.features.contains(.history) {
       throw .missingFeature("earlier versions")
     }
+  }
+}
+
+extension SecretError {
+  package static func missing(_ identifier: SecretIdentifier) -> SecretError {
+    SecretError(
+      .missing, "There is no secret “\(identifier.account)” in the service “\(identifier.service)”.",
+      identifier: identifier)
+  }
+
+  package static func taken(_ identifier: SecretIdentifier) -> SecretError {
+    SecretError(
+      .alreadyExists, "There is a secret “\(identifier.account)” in the service “\(identifier.service)” already.",
+      identifier: identifier)
   }
 }
 

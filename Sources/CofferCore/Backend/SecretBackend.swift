@@ -59,6 +59,10 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   /// `.unsupported`, for a backend without `.leases`.
   func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
 
+  /// Opens the store if it is not open yet, so that a failure shows early. The default does nothing. Throws an error of
+  /// the store.
+  func unlock() throws(SecretError)
+
   /// Releases what the backend keeps between calls, such as an open file and keys in memory. The next call opens it
   /// again. Closing twice has no further effect. Every backend first stores the changes of values that wait for a
   /// delay. The default does only that.
@@ -152,6 +156,9 @@ extension SecretBackend {
       .unsupported, "This backend has no leases.",
       advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
   }
+
+  /// Does nothing.
+  public func unlock() throws(SecretError) {}
 
   /// Stores the changes that wait for a delay.
   public func close() throws(SecretError) { try WaitingChanges.store(in: self) }

@@ -12,12 +12,14 @@ public enum SecretCall: Hashable, Sendable {
   case store(SecretIdentifier)
   /// `remove` or `erase`.
   case remove(SecretIdentifier)
+  /// `move`.
+  case move(SecretIdentifier, to: SecretIdentifier)
 
   /// Whether the call changes the secret.
   public var isChange: Bool {
     switch self {
     case .value, .values, .item, .items: false
-    case .store, .remove: true
+    case .store, .remove, .move: true
     }
   }
 }
@@ -87,5 +89,9 @@ struct RoutedAccess: SecretTransaction {
 
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try receiver(.remove(identifier)).erase(identifier)
+  }
+
+  func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
+    try receiver(.move(identifier, to: new)).move(identifier, to: new, replacing: replacing)
   }
 }

@@ -108,7 +108,7 @@ extension SecretError {
     public static let unsupportedVersion = Code("unsupportedVersion")
     /// The key derivation needs more memory or time than the limits allow.
     public static let costLimitExceeded = Code("costLimitExceeded")
-    /// The vault or file that the call would create already exists.
+    /// The vault, file or secret that the call would create already exists.
     public static let alreadyExists = Code("alreadyExists")
 
     // The call failed.

@@ -62,13 +62,20 @@ public struct Secret: Sendable {
   public let value: SecretBytes
   /// The metadata.
   public let metadata: SecretMetadata
+  /// Whether two copies of a vault were merged which both had changed the secret, and this is one of the values.
+  public let isInConflict: Bool
 
   /// Creates a secret. Stores nothing.
-  public init(_ identifier: SecretIdentifier, value: SecretBytes, metadata: SecretMetadata) {
+  public init(
+    _ identifier: SecretIdentifier, value: SecretBytes, metadata: SecretMetadata, isInConflict: Bool = false
+  ) {
     (self.identifier, self.value, self.metadata) = (identifier, value, metadata)
+    self.isInConflict = isInConflict
   }
 
-  package var item: SecretItem { SecretItem(identifier: identifier, metadata: metadata) }
+  package var item: SecretItem {
+    SecretItem(identifier: identifier, metadata: metadata, isInConflict: isInConflict)
+  }
 }
 
 /// A secret's identifier and metadata, without its value.
@@ -77,10 +84,11 @@ public struct SecretItem: Hashable, Sendable {
   public let identifier: SecretIdentifier
   /// The metadata.
   public let metadata: SecretMetadata
+  /// The same as ``Secret/isInConflict``.
+  public let isInConflict: Bool
 
   /// Creates an item.
-  public init(identifier: SecretIdentifier, metadata: SecretMetadata) {
-    self.identifier = identifier
-    self.metadata = metadata
+  public init(identifier: SecretIdentifier, metadata: SecretMetadata, isInConflict: Bool = false) {
+    (self.identifier, self.metadata, self.isInConflict) = (identifier, metadata, isInConflict)
   }
 }

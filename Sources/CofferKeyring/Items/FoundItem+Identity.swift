@@ -1,5 +1,5 @@
 #if Keyring
-package import CofferCore
+internal import CofferCore
 
 extension FoundItem {
   /// The attributes by which another program distinguishes this item from others with the same identifier.
@@ -69,19 +69,6 @@ extension [FoundItem] {
       .ambiguous,
       "\(different.count) different items of the keyring have the name “\(identifier.account)”: \(titles).",
       advice: "Change the one that you mean with the program that stored it, or change all of them.")
-  }
-}
-
-/// An item that a list of secrets leaves out.
-package struct UnlistedItem: Hashable, Sendable {
-  /// What a person sees of the item: its label, or else its attributes.
-  package let title: String
-  /// The identifier of the item, if another item with the same identifier is listed. `nil` if the program that stored
-  /// the item gave it no service or no user name.
-  package let identifier: SecretIdentifier?
-
-  package init(title: String, identifier: SecretIdentifier?) {
-    (self.title, self.identifier) = (title, identifier)
   }
 }
 #endif

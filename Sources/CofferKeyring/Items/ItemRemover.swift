@@ -35,12 +35,12 @@ struct ItemRemover {
   /// items that are replaced, before they are deleted.
   func move(
     to new: SecretIdentifier, replacing: Bool, all: Bool, onMove: ([FoundItem]) -> Void
-  ) throws(ServiceFailure) -> SecretMoveOutcome {
+  ) throws(ServiceFailure) {
     let originals = try items(identifier, all: all)
-    if originals.isEmpty { return .missing }
-    if new == identifier { return .moved }
+    if originals.isEmpty { throw .error(.missing(identifier)) }
+    if new == identifier { return }
     let replaced = try items(new, all: all || !replacing, reading: ["Created"])
-    if !replaced.isEmpty && !replacing { return .taken }
+    if !replaced.isEmpty && !replacing { throw .error(.taken(new)) }
     var copies: [String] = []
     do throws(ServiceFailure) {
       for item in originals { copies.append(try copy(item, to: new)) }
@@ -57,7 +57,6 @@ struct ItemRemover {
     }
     onMove(replaced)
     for item in replaced { try delete(item.path) }
-    return .moved
   }
 
   /// Completes a move to `new` that was interrupted: deletes those of `replaced` that still exist.

@@ -165,7 +165,7 @@ extension Diagnosis {
   }
 
   private mutating func examineConflicts(_ vault: VaultBackend) throws(SecretError) {
-    let conflicts = try vault.conflicts().map { "“\(SecretReference.text(of: $0))”" }
+    let conflicts = try vault.items().filter(\.isInConflict).map { "“\(SecretReference.text(of: $0.identifier))”" }
     if conflicts.isEmpty { return }
     add(
       .bad, "vault", "a merge had to choose between values of these secrets: \(conflicts.listed(most: 10))",

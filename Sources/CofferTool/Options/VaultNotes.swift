@@ -27,8 +27,8 @@ enum VaultNotes {
   }
 
   /// Says which of the secrets have another value, because a merge had to choose.
-  static func noteConflicts(_ backend: any SecretBackend, among names: [SecretIdentifier]) throws(SecretError) {
-    for name in try (backend as? VaultBackend)?.conflicts(among: names) ?? [] {
+  static func noteConflicts(among secrets: some Sequence<Secret>) {
+    for name in secrets.filter(\.isInConflict).map(\.identifier).sorted() {
       note(
         "secret: “\(name.account)” was changed on both sides of a merge, and this is one of its values. To choose: secret history, "
           + "then secret restore or secret set.")

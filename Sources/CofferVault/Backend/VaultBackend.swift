@@ -117,7 +117,10 @@ public final class VaultBackend: SecretBackend {
   public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
 
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try read { vault throws(SecretError) in try vault.find(identifier).map(vault.secret) }
+    try read { vault throws(SecretError) in
+      guard let entry = try vault.find(identifier) else { return nil }
+      return try vault.secret(entry, isInConflict: vault.isInConflict(entry), by: vault.sealedValue)
+    }
   }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
@@ -133,8 +136,8 @@ public final class VaultBackend: SecretBackend {
     let vault = try read { $0 }
     // The base has its values in this order; the tail does not.
     var reader = BufferedFileReader(vault.file.storage, end: vault.state.baseEnd)
-    try vault.forEachItem(inService: service) { item throws(SecretError) in
-      let secret = try vault.secret(item) { entry throws(SecretError) in
+    try vault.forEachItem(inService: service) { item, isInConflict throws(SecretError) in
+      let secret = try vault.secret(item, isInConflict: isInConflict) { entry throws(SecretError) in
         try entry.valueOffset < vault.state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : vault.sealedValue(of: entry)
@@ -166,7 +169,10 @@ public final class VaultBackend: SecretBackend {
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try read { vault throws(SecretError) in try vault.find(identifier)?.record.item() }
+    try read { vault throws(SecretError) in
+      guard let entry = try vault.find(identifier) else { return nil }
+      return try entry.record.item(isInConflict: vault.isInConflict(entry))
+    }
   }
 
   public func transaction<R, E: Error>(

@@ -256,37 +256,41 @@ package final class VaultSnapshot: Sendable {
     return entry
   }
 
-  /// Calls `body` with the current version of each secret in `service`, or of every secret if `service` is `nil`.
-  /// Otherwise like ``forEachSecret(_:_:)``.
+  /// Calls `body` with the current version of each secret in `service`, or of every secret if `service` is `nil`, and
+  /// whether it is in conflict. Otherwise like ``forEachSecret(_:_:)``.
   func forEachItem(
-    inService service: String?, _ tail: Tail? = nil, _ body: (BlockEntry) throws(SecretError) -> Void
+    inService service: String?, _ tail: Tail? = nil, _ body: (BlockEntry, Bool) throws(SecretError) -> Void
   ) throws(SecretError) {
     try forEachSecret(tail) { records throws(SecretError) in
       guard let newest = records.last, !newest.isRemoval, newest.record.isInService(service) else { return }
-      try body(newest)
+      try body(newest, records.isInConflict)
     }
+  }
+
+  /// Whether a version of the secret is in conflict with `newest`, its current one.
+  func isInConflict(_ newest: BlockEntry) throws(SecretError) -> Bool {
+    // Only a merge makes conflicts, and it writes the base.
+    if newest.record.sequence > base.sequence { return false }
+    return try records(newest.record.identifier(), id: newest.record.id).isInConflict
   }
 
   /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if `service` is
   /// `nil`. To include the changes of a transaction, pass its tail. Throws `.tampered`.
   func items(inService service: String?, _ tail: Tail? = nil) throws(SecretError) -> [SecretItem] {
     var items: [SecretItem] = []
-    try forEachItem(inService: service, tail) { entry throws(SecretError) in
-      items.append(try entry.record.item())
+    try forEachItem(inService: service, tail) { entry, isInConflict throws(SecretError) in
+      items.append(try entry.record.item(isInConflict: isInConflict))
     }
     return items.sorted { $0.identifier < $1.identifier }
   }
 
-  /// Returns an item of this vault with its value. An error names its identifier.
-  func secret(_ entry: BlockEntry) throws(SecretError) -> Secret { try secret(entry, by: sealedValue) }
-
   /// Returns an item of this vault with its value, which `read` reads. An error names its identifier.
   func secret(
-    _ entry: BlockEntry, by read: (BlockEntry) throws(SecretError) -> [UInt8]
+    _ entry: BlockEntry, isInConflict: Bool, by read: (BlockEntry) throws(SecretError) -> [UInt8]
   ) throws(SecretError) -> Secret {
     let item = try entry.record.item()
     let value = try value(of: entry, for: item.identifier, by: read)
-    return Secret(item.identifier, value: value, metadata: item.metadata)
+    return Secret(item.identifier, value: value, metadata: item.metadata, isInConflict: isInConflict)
   }
 
   /// Reads the sealed value of an item of this vault.

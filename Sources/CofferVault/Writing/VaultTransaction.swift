@@ -85,8 +85,8 @@ final class VaultTransaction: SecretTransaction {
     return HistoryRule(vault.base.settings.history.limit, now: now()).kept(withoutErased(records, id))
   }
 
-  private func opened(_ entry: BlockEntry) throws(SecretError) -> Secret {
-    try vault.secret(entry, by: sealedValue)
+  private func opened(_ entry: BlockEntry, isInConflict: Bool = false) throws(SecretError) -> Secret {
+    try vault.secret(entry, isInConflict: isInConflict, by: sealedValue)
   }
 
   /// Reads the sealed value of an item of the vault or of the transaction.
@@ -145,11 +145,13 @@ final class VaultTransaction: SecretTransaction {
   // MARK: SecretAccess
 
   func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try current(identifier).map(opened)
+    guard let entry = try current(identifier) else { return nil }
+    return try opened(entry, isInConflict: vault.isInConflict(entry))
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try current(identifier)?.record.item()
+    guard let entry = try current(identifier) else { return nil }
+    return try entry.record.item(isInConflict: vault.isInConflict(entry))
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
@@ -207,7 +209,8 @@ final class VaultTransaction: SecretTransaction {
   }
 
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
-    try history(identifier).first { $0.record.sequence == version && !$0.isRemoval }.map(opened)
+    try history(identifier).first { $0.record.sequence == version && !$0.isRemoval }
+      .map { entry throws(SecretError) in try opened(entry) }
   }
 
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
@@ -224,5 +227,42 @@ final class VaultTransaction: SecretTransaction {
     _ = try remove(identifier, history: .unchanged)
     if isKnown { erased[id] = state.sequence }
     return isKnown
+  }
+}
+
+extension VaultTransaction {
+  /// The new name gets all versions with their times, those within the history limit. But if it already has versions, it
+  /// gets only the current version, with the present time. A damaged earlier version is left out. Under the old name, all
+  /// versions stay as those of a removed secret.
+  func move(_ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
+    guard let secret = try secret(old) else { throw .missing(old) }
+    if old == new { return }
+    if try item(new) != nil, !replacing { throw .taken(new) }
+    let newest = try newestRecord(old)
+    let history = try history(old)
+    if let newest, history.contains(where: { $0.lost(to: newest) }) { throw .inConflict(old) }
+    if try self.history(new).isEmpty {
+      for entry in history.dropLast() where entry.record.kind == .put {
+        do throws(SecretError) {
+          let earlier = SecretItem(identifier: new, metadata: entry.metadata)
+          let value = try opened(entry).value
+          try append(value, earlier, keepsNothing: entry.record.keepsNothing, after: entry.record)
+        } catch  where error.code == .tampered {}
+      }
+      let item = SecretItem(identifier: new, metadata: secret.metadata)
+      try append(secret.value, item, keepsNothing: newest?.keepsNoHistory ?? false, after: newest?.record)
+    } else {
+      try store(
+        secret.value, for: new, metadata: .replace(secret.metadata), history: .unchanged, after: newest?.record)
+    }
+    _ = try remove(old)
+  }
+}
+
+extension SecretError {
+  fileprivate static func inConflict(_ identifier: SecretIdentifier) -> SecretError {
+    SecretError(
+      .conflict, "“\(identifier.account)” was changed on both sides of a merge, and has several values.",
+      advice: "Nothing was changed. Choose one first: secret history, then secret restore or secret set.")
   }
 }

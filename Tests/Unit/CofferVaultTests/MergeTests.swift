@@ -109,7 +109,7 @@ import Testing
     try other.set("name", Array("bob".utf8))
     try vault.merge(with: VaultCopy(at: copy))
     expectError(.conflict) {
-      _ = try vault.move(identifier("name"), to: identifier("new"), replacing: false)
+      try vault.move(identifier("name"), to: identifier("new"), replacing: false)
     }
     #expect(try inConflict("name") == ["ann"])
   }

@@ -11,12 +11,10 @@ enum UnreadableItems {
   /// Makes the lists of a keyring leave out items that cannot be read. Names each of them once on standard error.
   @discardableResult
   static func leaveOut(of backend: any SecretBackend) -> any SecretBackend {
-    #if Keyring
-    (backend as? KeyringBackend)?.leaveOutUnreadable { name, error in
+    (backend as? any ItemBackend)?.leaveOutUnreadable { name, error in
       let known = statuses.withLock { $0.updateValue(ExitStatus(error.code), forKey: name) }
       if known == nil { note("secret: \(name) cannot be read, and is left out. \(error.reason)") }
     }
-    #endif
     return backend
   }
 }

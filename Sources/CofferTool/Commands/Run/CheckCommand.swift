@@ -59,23 +59,22 @@ struct CheckCommand: ParsableCommand {
     }
     let backend = try UnreadableItems.leaveOut(of: global.open())
     let service = try options.serviceName
-    var found: [SecretIdentifier: SecretMetadata] = [:]
+    var found: [SecretIdentifier: SecretItem] = [:]
     for service in Set(declared.map(\.identifier.service) + [service]) {
-      for item in try backend.items(inService: service) { found[item.identifier] = item.metadata }
+      for item in try backend.items(inService: service) { found[item.identifier] = item }
     }
-    let conflicts = try (backend as? VaultBackend)?.conflicts(among: declared.map(\.identifier)) ?? []
     let now = Date()
     var entries = declared.map { secret in
-      let metadata = found[secret.identifier]
+      let item = found[secret.identifier]
       let state: State =
-        switch metadata.map({ Expiry.state(of: $0, now: now) }) {
+        switch item.map({ Expiry.state(of: $0.metadata, now: now) }) {
         case nil: secret.isOptional ? .optional : .missing
-        case _ where conflicts.contains(secret.identifier): .conflict
+        case _ where item?.isInConflict == true: .conflict
         case .expired?: .expired
         case .soon?: .expiring
         case .none?: .ok
         }
-      return Entry(state, [secret.variable], secret.identifier, in: service, expires: metadata?.expires)
+      return Entry(state, [secret.variable], secret.identifier, in: service, expires: item?.metadata.expires)
     }
     let uses = Dictionary(grouping: declared, by: \.identifier)
     for (identifier, users) in uses.sorted(by: { $0.key < $1.key }) where users.count > 1 {

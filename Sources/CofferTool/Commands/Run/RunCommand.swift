@@ -182,11 +182,11 @@ struct RunCommand: ParsableCommand {
     }
 
     // A project with a vault sets variables only for a user who has the vault's key, even if none of them is a secret.
-    if project != nil, chosen.isEmpty { try (backend as? VaultBackend)?.unlock() }
+    if project != nil, chosen.isEmpty { try backend.unlock() }
     let together = all || isUnnamed ? try options.serviceName : nil
     let values = try backend.secrets(chosen.map(\.identifier), together: together)
     Expiry.warn(of: values.values.map(\.item))
-    try VaultNotes.noteConflicts(backend, among: Array(values.keys))
+    VaultNotes.noteConflicts(among: values.values)
     for assignment in chosen {
       guard let value = values[assignment.identifier]?.value else {
         if optional.contains(assignment.variable) { continue }

@@ -41,10 +41,9 @@ struct GetCommand: ParsableCommand {
 
   private func value(of identifier: SecretIdentifier) throws -> SecretBytes {
     guard let version else {
-      let backend = try global.open()
-      let secret = try backend.existing(identifier)
+      let secret = try global.open().existing(identifier)
       Expiry.warn(of: [secret.item])
-      try VaultNotes.noteConflicts(backend, among: [identifier])
+      VaultNotes.noteConflicts(among: [secret])
       return secret.value
     }
     guard let secret = try global.openVersioned().secret(identifier, version: version) else {

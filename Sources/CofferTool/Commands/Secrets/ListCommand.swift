@@ -102,10 +102,7 @@ struct ListCommand: ParsableCommand {
   /// The secrets to list. With `span`, in seconds, only those that have expired or expire within it.
   private func items(in backend: any SecretBackend, expiringWithin span: Int?, now: Date) throws -> [SecretItem] {
     var items = try backend.items(inService: global.serviceName).filter { isWanted($0.identifier) }
-    if conflicts {
-      let found = Set(try (backend as? VaultBackend)?.conflicts() ?? [])
-      items.removeAll { !found.contains($0.identifier) }
-    }
+    if conflicts { items.removeAll { !$0.isInConflict } }
     if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
     if let unchangedSince {
       let versioned = backend as? VaultBackend

@@ -34,22 +34,18 @@ struct MoveCommand: ParsableCommand {
     let isReference = named.account != newName
     let new = isReference ? named : try SecretIdentifier(service: toService ?? old.service, account: newName)
     let backend = try global.open(toChange: true)
-    switch try move(old, to: new, in: backend) {
-    case .moved: break
-    case .missing: throw MissingSecret.failure(old, in: backend)
-    case .taken: throw Failure.exists(new)
+    do throws(SecretError) {
+      if all, let keyring = backend as? any ItemBackend {
+        try keyring.moveAll(old, to: new, replacing: force)
+      } else {
+        try backend.move(old, to: new, replacing: force)
+      }
+    } catch {
+      switch error.code {
+      case .missing: throw MissingSecret.failure(old, in: backend)
+      case .alreadyExists: throw Failure.exists(new)
+      default: throw error
+      }
     }
-  }
-
-  private func move(
-    _ old: SecretIdentifier, to new: SecretIdentifier, in backend: any SecretBackend
-  ) throws(SecretError) -> SecretMoveOutcome {
-    #if Keyring
-    if let keyring = backend as? KeyringBackend {
-      return try keyring.move(old, to: new, replacing: force, all: all)
-    }
-    #endif
-    if let vault = backend as? VaultBackend { return try vault.move(old, to: new, replacing: force) }
-    throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
   }
 }

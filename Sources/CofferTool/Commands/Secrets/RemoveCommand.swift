@@ -26,9 +26,7 @@ struct RemoveCommand: ParsableCommand {
     let identifiers = try global.identifiers(names)
     let backend = try global.open(toChange: true)
     let outcome = identifiers.count == 1 ? "" : " Nothing was removed."
-    #if Keyring
-    if let keyring = backend as? KeyringBackend { return try remove(identifiers, from: keyring, outcome) }
-    #endif
+    if let keyring = backend as? any ItemBackend { return try remove(identifiers, from: keyring, outcome) }
     do {
       try backend.withTransaction { transaction in
         for identifier in identifiers {
@@ -45,8 +43,7 @@ struct RemoveCommand: ParsableCommand {
   /// Ends a transaction without a change.
   private struct Absent: Error { let identifier: SecretIdentifier }
 
-  #if Keyring
-  private func remove(_ identifiers: [SecretIdentifier], from backend: KeyringBackend, _ outcome: String) throws {
+  private func remove(_ identifiers: [SecretIdentifier], from backend: any ItemBackend, _ outcome: String) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
       if items.isEmpty { throw MissingSecret.failure(identifier, in: backend, outcome: outcome) }
@@ -60,5 +57,4 @@ struct RemoveCommand: ParsableCommand {
       if all { try backend.removeAll(identifier) } else { try backend.remove(identifier) }
     }
   }
-  #endif
 }

@@ -108,11 +108,9 @@ struct CopyCommand: ParsableCommand {
       progress.clear()
       // The user may now remove the originals: the end of a transaction makes sure that the copies are on the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
-      #if Keyring
-      if named.isEmpty, let keyring = source as? KeyringBackend {
+      if named.isEmpty, let keyring = source as? any ItemBackend {
         report.unlisted = try Self.passOver(keyring.unlistedItems(inService: service))
       }
-      #endif
     } catch {
       progress.clear()
       if !report.isEmpty { try print(report) }
@@ -154,7 +152,6 @@ struct CopyCommand: ParsableCommand {
     return list
   }
 
-  #if Keyring
   /// Prints why each item is not copied, and returns the titles.
   private static func passOver(_ items: [UnlistedItem]) -> [String] {
     for item in items {
@@ -167,7 +164,6 @@ struct CopyCommand: ParsableCommand {
     }
     return items.map(\.title)
   }
-  #endif
 
   /// Replaces the error's advice, which may say that nothing was changed.
   private static func afterCopies(_ error: SecretError) -> SecretError {

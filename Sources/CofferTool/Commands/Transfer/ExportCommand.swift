@@ -93,7 +93,7 @@ struct ExportCommand: ParsableCommand {
     let options = global.following(project)
     var excepted = Set(try options.identifiers(except))
     let left = excepted
-    try (backend as? VaultBackend)?.unlock()
+    try backend.unlock()
     let secrets = try profile.variables(of: project).compactMap { variable -> ExchangedSecret? in
       switch variable.source {
       case .plain(let text):

@@ -50,7 +50,7 @@ import Testing
 
   @Test func aMoveKeepsTheForm() throws {
     try create("theirs", "t", ["account": "alice", "more": "1"])
-    #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .moved)
+    try backend.move(identifier, to: other, replacing: false)
     let items = try clients.items()
     #expect(items.map(\.value) == ["t"] && items.first?.attributes["account"] == "bob")
     #expect(items.first?.attributes["username"] == nil && items.first?.attributes["more"] == "1")

@@ -17,7 +17,7 @@ import Testing
 
   private func moveFails(in backend: KeyringBackend) -> Bool {
     do throws(SecretError) {
-      _ = try backend.move(alice, to: bob, replacing: false, all: false)
+      try backend.move(alice, to: bob, replacing: false)
       return false
     } catch {
       return error.code == .io
@@ -36,7 +36,7 @@ import Testing
     let keyring = try await PrivateKeyring(storingWith: "stores-during-a-move")
     let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
-    #expect(try backend.move(alice, to: bob, replacing: false, all: false) == .moved)
+    try backend.move(alice, to: bob, replacing: false)
     #expect(try backend.text(alice) == "another program's" && backend.text(bob) == "value")
   }
 
@@ -45,7 +45,7 @@ import Testing
     let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
     try backend.store("value", alice)
     try backend.store("replaced", bob)
-    #expect(try backend.move(alice, to: bob, replacing: true, all: false) == .moved)
+    try backend.move(alice, to: bob, replacing: true)
     #expect(try backend.text(alice) == nil && backend.text(bob) == "value")
     let items = try JSONSerialization.jsonObject(
       with: Data(contentsOf: URL(filePath: keyring.path("scripted.log"))))

@@ -146,7 +146,7 @@ import Testing
     let other = try SecretIdentifier(service: "svc", account: "other")
     #expect(
       thrown { () throws(SecretError) in
-        _ = try backend.move(identifier, to: other, replacing: false, all: false)
+        try backend.move(identifier, to: other, replacing: false)
       }?
       .code == .io)
     #expect(try backend.text(identifier) == "value")

@@ -38,12 +38,12 @@ import Testing
     #expect(code { () throws(SecretError) in try backend.remove(identifier) } == .ambiguous)
     #expect(
       code { () throws(SecretError) in
-        _ = try backend.move(identifier, to: other, replacing: false, all: false)
+        try backend.move(identifier, to: other, replacing: false)
       } == .ambiguous)
     #expect(try values() == before)
     #expect(try backend.differentItems(identifier).count == 2)
 
-    #expect(try backend.move(identifier, to: other, replacing: false, all: true) == .moved)
+    try backend.moveAll(identifier, to: other, replacing: false)
     #expect(try values() == before)
     #expect(Set(try clients.items().map { $0.attributes["target"] }) == ["work", "home"])
     #expect(try backend.differentItems(identifier).isEmpty)
@@ -126,7 +126,7 @@ import Testing
       try backend.store(value, identifier)
       #expect(try contentTypes(keyring) == ["alice": "application/json"])
     }
-    #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .moved)
+    try backend.move(identifier, to: other, replacing: false)
     #expect(try contentTypes(keyring) == ["bob": "application/json"])
     try backend.store("a\0", other)
     #expect(try contentTypes(keyring) == ["bob": "text/plain"])
@@ -147,16 +147,16 @@ import Testing
   @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() async throws {
     try create("theirs", "t", ["target": "work", "application": "vpn"])
     try backend.store("there", other)
-    #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .taken)
+    #expect(thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: false) }?.code == .alreadyExists)
     #expect(try backend.text(other) == "there")
     let created = try #require(try backend.item(identifier)?.metadata.created)
     try await waitForNextSecond()
-    #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .moved)
+    try backend.move(identifier, to: other, replacing: true)
     let items = try clients.items()
     #expect(items.count == 1 && items.first?.value == "t" && items.first?.label == "theirs")
     #expect(items.first?.attributes["target"] == "work" && items.first?.attributes["username"] == "bob")
     #expect(try backend.item(other)?.metadata.created == created)
-    #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .missing)
+    #expect(thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: true) }?.code == .missing)
   }
 
   @Test func aMoveReplacesNoneOfSeveralDifferentItemsUnlessAllAreMeant() throws {
@@ -166,16 +166,16 @@ import Testing
     let before = try values()
     #expect(
       code { () throws(SecretError) in
-        _ = try backend.move(identifier, to: other, replacing: true, all: false)
+        try backend.move(identifier, to: other, replacing: true)
       } == .ambiguous)
     #expect(try values() == before)
-    #expect(try backend.move(identifier, to: other, replacing: true, all: true) == .moved)
+    try backend.moveAll(identifier, to: other, replacing: true)
     #expect(try values() == ["moved": "m"])
   }
 
   @Test func aMoveToTheSameNameChangesNothing() throws {
     try create("theirs", "t", ["target": "work"])
-    #expect(try backend.move(identifier, to: identifier, replacing: false, all: false) == .moved)
+    try backend.move(identifier, to: identifier, replacing: false)
     #expect(try values() == ["theirs": "t"])
   }
 
