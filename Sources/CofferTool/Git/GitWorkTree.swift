@@ -253,8 +253,13 @@ enum GitWorkTree {
     return [path, resolved(Path.parent(of: path)) + "/" + Path.name(of: path), resolved(path)]
   }
 
+  /// The top of the work tree around the file, without links, or `nil` outside of one.
+  static func top(of path: String) -> String? {
+    answer(["rev-parse", "--show-toplevel"], place(of: path), namesFile: false).map { String($0.dropLast()) }
+  }
+
   /// The path without links, as far as it exists.
-  static func resolved(_ path: String) -> String {
+  private static func resolved(_ path: String) -> String {
     if let real = realpath(path, nil) {
       defer { free(real) }
       return String(cString: real)

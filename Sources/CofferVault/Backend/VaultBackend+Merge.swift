@@ -68,7 +68,7 @@ extension VaultBackend {
   /// tree has the policy strict. `isBehind`: the file does not show the state that was seen last at one of the names, or,
   /// if nothing was seen there, the newest state that was seen of the vault.
   package func compare(
-    at names: [String], below workTree: String
+    at names: [String], below workTree: String?
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try withUnconfirmed { known, vault throws(SecretError) in try known.compare(vault, at: names, below: workTree) }
   }

@@ -79,7 +79,7 @@ struct KnownVaults {
 
   /// Compares a file with the records of the place to which it is about to go: see ``VaultBackend/compare(at:below:)``.
   mutating func compare(
-    _ copy: VaultSnapshot, at names: [String], below workTree: String
+    _ copy: VaultSnapshot, at names: [String], below workTree: String?
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try locate(copy.file, at: names)
     var seen: [SeenState] = []
@@ -92,7 +92,7 @@ struct KnownVaults {
     let vault = copy.file.header.vaultID
     if recordedPolicy(of: vault).policy == .strict { return (true, isBehind) }
     // git gives a renamed file another path.
-    let others = vaultRecord?.records(below: workTree) ?? []
+    let others = workTree.flatMap { vaultRecord?.records(below: $0) } ?? []
     return (others.contains { $0.vault == vault && $0.policy == .strict }, isBehind)
   }
 

@@ -79,7 +79,7 @@ struct GitMergeDriverCommand: ParsableCommand {
     let (copy, undoing) = (try VaultCopy(at: theirs), operation == .revert)
     // The file or its directory may be missing: the vault was renamed, or the checkout is sparse.
     let names = try GitWorkTree.names(of: path)
-    let (isStrict, isBehind) = try vault.compare(at: names, below: GitWorkTree.resolved("."))
+    let (isStrict, isBehind) = try vault.compare(at: names, below: GitWorkTree.top(of: ours))
     // As in a rebase: the person has not seen the branch on which the commits are put.
     if isBehind && (isStrict || !GitWorkTree.hasPicked(onto: ours, path)) {
       let below = try vault.mergePreview(with: copy, isReversed: true)
