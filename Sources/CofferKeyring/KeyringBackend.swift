@@ -144,7 +144,7 @@ public final class KeyringBackend: ItemBackend {
   ) throws(SecretError) {
     try ItemAttributes.validate(metadata.given(over: nil))
     try requireStorable(value, for: identifier, maximum: Self.maximumSecretSize)
-    try search(for: identifier) { search throws(ServiceFailure) in
+    try search(for: identifier, changes: true) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) in
         try ItemWriter(search: search, identifier: identifier, change: metadata, turn: storing).store(value)
       }
@@ -271,7 +271,7 @@ public final class KeyringBackend: ItemBackend {
   ) throws(SecretError) {
     // Outside the closure, because the closure runs again if the service stops after the originals were deleted.
     var replaced: [FoundItem]?
-    try search(for: identifier) { search throws(ServiceFailure) in
+    try search(for: identifier, changes: true) { search throws(ServiceFailure) in
       let remover = ItemRemover(search: search, identifier: identifier)
       guard let replaced else {
         return try remover.move(to: new, replacing: replacing, all: all) { replaced = $0 }
@@ -283,7 +283,7 @@ public final class KeyringBackend: ItemBackend {
   private func remove(_ identifier: SecretIdentifier, all: Bool) throws(SecretError) -> Bool {
     // Outside the closure, because the closure runs again if the service stops after a deletion.
     var isRemoved = false
-    try search(for: identifier) { search throws(ServiceFailure) in
+    try search(for: identifier, changes: true) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).remove(all: all) { isRemoved = true }
     }
     return isRemoved
@@ -291,8 +291,9 @@ public final class KeyringBackend: ItemBackend {
 
   // MARK: Searches
 
+  /// Runs `body` on the service. Only a call that `changes` something can have an effect.
   func search<R: ~Copyable>(
-    for identifier: SecretIdentifier?, _ body: (ItemSearch) throws(ServiceFailure) -> R
+    for identifier: SecretIdentifier?, changes: Bool = false, _ body: (ItemSearch) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
       return try connection.withService { process, deadline throws(ServiceFailure) in
@@ -302,6 +303,7 @@ public final class KeyringBackend: ItemBackend {
             unreadable: unreadable.withLock { $0 }))
       }
     } catch {
+      let error = changes ? error : error.with(.none)
       throw identifier.map(error.about) ?? error
     }
   }

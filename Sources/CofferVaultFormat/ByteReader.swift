@@ -174,6 +174,6 @@ extension SecretError {
   package static func tampered(_ what: String) -> SecretError {
     SecretError(
       .tampered, "The vault is damaged or was tampered with: \(what).",
-      advice: "Nothing was changed; restore the file from a backup.")
+      advice: "Restore the file from a backup.")
   }
 }

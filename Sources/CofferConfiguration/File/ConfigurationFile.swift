@@ -24,7 +24,7 @@ struct ConfigurationFile {
     // By scalars, because CR and LF in a row are one Swift character, which is not a newline.
     lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
     if lines.last?.isEmpty ?? false { lines.removeLast() }
-    do throws(TOMLTable.Problem) {
+    do throws(LineProblem) {
       var reader = TOMLReader(bytes: Array(text.utf8))
       root = try reader.read()
       try read(providers)
@@ -35,7 +35,7 @@ struct ConfigurationFile {
     }
   }
 
-  private mutating func read(_ providers: [any BackendProvider]) throws(TOMLTable.Problem) {
+  private mutating func read(_ providers: [any BackendProvider]) throws(LineProblem) {
     for entry in root.entries {
       switch (entry.name, entry.value) {
       case ("backend", _):

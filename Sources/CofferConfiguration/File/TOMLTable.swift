@@ -20,14 +20,6 @@ package final class TOMLTable {
     package let value: Value
   }
 
-  package struct Problem: Error, Equatable {
-    package let line: Int
-    /// Completes the sentence "Line 3 …".
-    package let text: String
-
-    package init(line: Int, text: String) { (self.line, self.text) = (line, text) }
-  }
-
   package fileprivate(set) var entries: [Entry] = []
   /// Whether a line `[NAME]` has made the table. A second such line is an error.
   fileprivate var isComplete = false
@@ -36,15 +28,24 @@ package final class TOMLTable {
   fileprivate init(isInline: Bool = false) { self.isInline = isInline }
 }
 
-extension TOMLTable.Entry {
-  package func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
+/// What is wrong with a line of a file.
+package struct LineProblem: Error, Hashable {
+  package let line: Int
+  /// Completes the sentence "Line 3 …". Never contains a part of a value.
+  package let text: String
 
-  package func text(maximum: Int = 1024) throws(TOMLTable.Problem) -> String {
+  package init(line: Int, text: String) { (self.line, self.text) = (line, text) }
+}
+
+extension TOMLTable.Entry {
+  package func problem(_ text: String) -> LineProblem { LineProblem(line: line, text: text) }
+
+  package func text(maximum: Int = 1024) throws(LineProblem) -> String {
     if case .string(let text) = value, 1...maximum ~= text.utf8.count, !text.utf8.contains(0) { return text }
     throw problem("has no valid text for “\(name)”: expected 1 to \(maximum) bytes in quotes, without a NUL")
   }
 
-  package func table() throws(TOMLTable.Problem) -> [TOMLTable.Entry] {
+  package func table() throws(LineProblem) -> [TOMLTable.Entry] {
     if case .table(let table) = value { return table.entries }
     throw problem("has a value for “\(name)”: expected a line [\(name)] and lines below it")
   }
@@ -60,7 +61,7 @@ package struct TOMLReader {
 
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-  private func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
+  private func problem(_ text: String) -> LineProblem { LineProblem(line: line, text: text) }
 
   private mutating func skip(_ text: String) -> Bool {
     guard bytes[index...].starts(with: text.utf8) else { return false }
@@ -72,7 +73,7 @@ package struct TOMLReader {
     while next == UInt8(ascii: " ") || next == UInt8(ascii: "\t") { index += 1 }
   }
 
-  package mutating func read() throws(TOMLTable.Problem) -> TOMLTable {
+  package mutating func read() throws(LineProblem) -> TOMLTable {
     if String(validating: bytes, as: UTF8.self) == nil { throw problem("or a later one is not UTF-8 text") }
     let root = TOMLTable()
     var table = root
@@ -89,7 +90,7 @@ package struct TOMLReader {
   }
 
   /// Reads a comment, if there is one, and the end of the line.
-  private mutating func endLine() throws(TOMLTable.Problem) {
+  private mutating func endLine() throws(LineProblem) {
     skipBlanks()
     if skip("#") { while let next, Self.isText(next) { index += 1 } }
     guard next == nil || skip("\n") || skip("\r\n") else {
@@ -103,7 +104,7 @@ package struct TOMLReader {
     byte >= 0x20 && byte != 0x7F || byte == UInt8(ascii: "\t")
   }
 
-  private mutating func readName() throws(TOMLTable.Problem) -> String {
+  private mutating func readName() throws(LineProblem) -> String {
     skipBlanks()
     let start = index
     while let next, next.isASCIILetterOrDigit || next == UInt8(ascii: "_") || next == UInt8(ascii: "-") {
@@ -115,7 +116,7 @@ package struct TOMLReader {
   }
 
   /// Reads the rest of a line `[NAME.NAME]`, and returns the table that it makes.
-  private mutating func readHeader(below root: TOMLTable) throws(TOMLTable.Problem) -> TOMLTable {
+  private mutating func readHeader(below root: TOMLTable) throws(LineProblem) -> TOMLTable {
     var table = root
     repeat {
       let name = try readName()
@@ -134,7 +135,7 @@ package struct TOMLReader {
     return table
   }
 
-  private mutating func readEntry(of table: TOMLTable) throws(TOMLTable.Problem) {
+  private mutating func readEntry(of table: TOMLTable) throws(LineProblem) {
     let name = try readName()
     if table.entries.contains(where: { $0.name == name }) { throw problem("repeats the name “\(name)”") }
     if !skip("=") { throw problem("has no = after the name “\(name)”") }
@@ -157,7 +158,7 @@ package struct TOMLReader {
     table.entries.append(TOMLTable.Entry(name: name, line: line, value: value))
   }
 
-  private mutating func readInlineTable() throws(TOMLTable.Problem) -> TOMLTable {
+  private mutating func readInlineTable() throws(LineProblem) -> TOMLTable {
     let table = TOMLTable(isInline: true)
     skipBlanks()
     if skip("}") { return table }
@@ -170,7 +171,7 @@ package struct TOMLReader {
   }
 
   /// Reads the rest of a string on one line. Only a string in double quotes has escapes.
-  private mutating func readString(until quote: UInt8) throws(TOMLTable.Problem) -> String {
+  private mutating func readString(until quote: UInt8) throws(LineProblem) -> String {
     var text: [UInt8] = []
     while let byte = next, byte != quote {
       guard Self.isText(byte) else { break }
@@ -193,7 +194,7 @@ package struct TOMLReader {
     UInt8(ascii: "r"): "\r", UInt8(ascii: "\""): "\"", UInt8(ascii: "\\"): "\\",
   ]
 
-  private mutating func readEscape() throws(TOMLTable.Problem) -> String {
+  private mutating func readEscape() throws(LineProblem) -> String {
     defer { index += 1 }
     if let next, let text = Self.escapes[next] { return text }
     let length = next == UInt8(ascii: "u") ? 4 : next == UInt8(ascii: "U") ? 8 : 0

@@ -13,6 +13,8 @@ public struct SecretError: Error, Hashable, Sendable {
   public let reason: String
   /// What to do about it, as one or more sentences, or `nil`.
   public let advice: String?
+  /// What the call has changed.
+  public let effect: Effect
   /// What a person can do with the tool. ``advice`` says it without the tool's commands.
   package let remedy: Remedy?
 
@@ -23,32 +25,62 @@ public struct SecretError: Error, Hashable, Sendable {
     case diagnosis
   }
 
+  /// What a call that failed has changed in the store.
+  public enum Effect: Hashable, Sendable {
+    /// Nothing was changed.
+    case none
+    /// The change was made, or some of it, and stays.
+    case changed
+    /// The change may have been made or not. Read the secret before you repeat it.
+    case unknown
+
+    /// The effect in words.
+    package var sentence: String {
+      switch self {
+      case .none: "Nothing was changed."
+      case .changed: "The change stays."
+      case .unknown: "It is not known whether the change was made."
+      }
+    }
+  }
+
   /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given instead
   /// of a path, are cut off.
-  public init(_ code: Code, _ reason: String, advice: String? = nil, identifier: SecretIdentifier? = nil) {
-    self.init(code, reason, advice: advice, identifier: identifier, remedy: nil)
+  public init(
+    _ code: Code, _ reason: String, advice: String? = nil, effect: Effect = .none, identifier: SecretIdentifier? = nil
+  ) {
+    self.init(code, reason, advice: advice, effect: effect, identifier: identifier, remedy: nil)
   }
 
   package init(
-    _ code: Code, _ reason: String, advice: String?, identifier: SecretIdentifier? = nil, remedy: Remedy?
+    _ code: Code, _ reason: String, advice: String?, effect: Effect = .none, identifier: SecretIdentifier? = nil,
+    remedy: Remedy?
   ) {
-    (self.code, self.identifier, self.remedy) = (code, identifier, remedy)
+    (self.code, self.effect, self.identifier, self.remedy) = (code, effect, identifier, remedy)
     (self.reason, self.advice) = (reason.withoutKeys, advice?.withoutKeys)
   }
 
   /// Returns the error with `identifier`, unless it already has an identifier.
   package func about(_ identifier: SecretIdentifier) -> SecretError {
-    SecretError(code, reason, advice: advice, identifier: self.identifier ?? identifier, remedy: remedy)
+    SecretError(
+      code, reason, advice: advice, effect: effect, identifier: self.identifier ?? identifier, remedy: remedy)
+  }
+
+  /// Returns the error with another effect.
+  package func with(_ effect: Effect) -> SecretError {
+    SecretError(code, reason, advice: advice, effect: effect, identifier: identifier, remedy: remedy)
   }
 }
 
 extension SecretError: CustomStringConvertible {
-  /// The reason and the advice.
-  public var description: String { advice.map { "\(reason) \($0)" } ?? reason }
+  /// The reason, the effect unless nothing was changed, and the advice.
+  public var description: String {
+    [reason, effect == .none ? nil : effect.sentence, advice].compactMap(\.self).joined(separator: " ")
+  }
 }
 
 extension SecretError: LocalizedError {
-  /// The reason and the advice, which `localizedDescription` returns.
+  /// The description, which `localizedDescription` returns.
   public var errorDescription: String? { description }
   /// The reason.
   public var failureReason: String? { reason }

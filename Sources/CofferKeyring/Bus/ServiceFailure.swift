@@ -27,8 +27,10 @@ enum ServiceFailure: Error {
     .locked, "The keyring is locked, and prompts are not allowed.",
     advice: "Unlock the keyring in the desktop session, or allow prompts.")
 
-  static func error(_ code: SecretError.Code, _ reason: String, advice: String) -> ServiceFailure {
-    .error(SecretError(code, reason, advice: advice))
+  static func error(
+    _ code: SecretError.Code, _ reason: String, advice: String, effect: SecretError.Effect = .none
+  ) -> ServiceFailure {
+    .error(SecretError(code, reason, advice: advice, effect: effect))
   }
 
   /// The name of the D-Bus error with which the other side answered, or `nil` if this is another failure.
@@ -85,18 +87,18 @@ enum ServiceFailure: Error {
     case .lost(let reason):
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",
-        advice: "Log in to the desktop session again.")
+        advice: "Log in to the desktop session again.", effect: .unknown)
     case .timedOut(let timeout, let answers, let count):
       SecretError(
         .timedOut,
         answers == 0
           ? "The keyring did not answer within \(timeout.rounded)."
           : "The keyring gave \(answers) of \(count) answers within \(timeout.rounded).",
-        advice: "Try again, or restart the keyring's daemon.")
+        advice: "Try again, or restart the keyring's daemon.", effect: .unknown)
     case .malformed:
       SecretError(
         .io, "The keyring's answer does not follow the Secret Service protocol.",
-        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
+        advice: "Check which program provides org.freedesktop.secrets on the session bus.", effect: .unknown)
     case .failed(let reason):
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",
@@ -114,7 +116,7 @@ enum ServiceFailure: Error {
     case .remote(let name, let reason):
       SecretError(
         .io, "The keyring returned the error \(name)\(Self.quoted(reason)).",
-        advice: "Check the log of the keyring's daemon, and whether the disk is full.")
+        advice: "Check the log of the keyring's daemon, and whether the disk is full.", effect: .unknown)
     }
   }
 }

@@ -97,7 +97,7 @@ struct ItemRemover {
     } catch _ {
       throw .error(
         error.code, error.reason + " A copy with the new name remains.",
-        advice: "Compare the two secrets, and remove one of them.")
+        advice: "Compare the two secrets, and remove one of them.", effect: .changed)
     }
     throw .error(error)
   }

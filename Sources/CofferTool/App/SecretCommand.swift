@@ -88,7 +88,7 @@ struct SecretCommand: ParsableCommand {
       raise(SIGPIPE)
     }
     if let failure = Failure(error) {
-      note("secret: \(afterChanges(failure.message))")
+      note("secret: \(finalMessage(of: failure))")
       return failure.status.rawValue
     }
     if let code = error as? ExitCode { return code.rawValue }

@@ -18,12 +18,6 @@ enum Dotenv {
     let line: Int
   }
 
-  struct Problem: Error, Hashable {
-    let line: Int
-    /// Completes the sentence "Line 3 …". Never contains a part of a value.
-    let text: String
-  }
-
   /// The entries of `text` in order. Throws a failure that names the invalid lines.
   static func entries(in text: SecretBytes, of file: String) throws(Failure) -> [Entry] {
     let (entries, problems) = text.withBytes { DotenvParser.parse($0) }

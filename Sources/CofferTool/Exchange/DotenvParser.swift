@@ -7,19 +7,19 @@ struct DotenvParser {
   /// The start of the current entry.
   private var start = (line: 1, index: 0)
 
-  private func problem(_ text: String) -> Dotenv.Problem { Dotenv.Problem(line: start.line, text: text) }
+  private func problem(_ text: String) -> LineProblem { LineProblem(line: start.line, text: text) }
 
   /// Returns the entries and the invalid lines. Continues after an invalid line, so that all of them are reported.
-  static func parse(_ bytes: Span<UInt8>) -> (entries: [Dotenv.Entry], problems: [Dotenv.Problem]) {
+  static func parse(_ bytes: Span<UInt8>) -> (entries: [Dotenv.Entry], problems: [LineProblem]) {
     var parser = DotenvParser()
     var entries: [Dotenv.Entry] = []
-    var problems: [Dotenv.Problem] = []
+    var problems: [LineProblem] = []
     var lines: [String: Int] = [:]
     // Some editors begin a file with a byte order mark.
     if bytes.starts(with: "\u{FEFF}") { parser.index = 3 }
     while parser.index < bytes.count {
       parser.start = (parser.line, parser.index)
-      do throws(Dotenv.Problem) {
+      do throws(LineProblem) {
         guard let (name, value) = try parser.assignment(bytes) else { continue }
         if let other = lines.updateValue(parser.start.line, forKey: name) {
           problems.append(parser.problem("repeats the name \(name) of line \(other)"))
@@ -38,7 +38,7 @@ struct DotenvParser {
   /// Parses one line, or several if the value contains line ends. Returns `nil` for a blank line or a comment.
   private mutating func assignment(
     _ bytes: Span<UInt8>
-  ) throws(Dotenv.Problem) -> (name: String, value: SecretBytes)? {
+  ) throws(LineProblem) -> (name: String, value: SecretBytes)? {
     skipBlanks(bytes)
     if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
       skipLine(bytes)
@@ -87,7 +87,7 @@ struct DotenvParser {
     return bytes.extracting(start..<index).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  private mutating func bare(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
+  private mutating func bare(_ bytes: Span<UInt8>) throws(LineProblem) -> SecretBytes {
     let start = index
     while let byte = peek(bytes), !Self.isBlank(byte), !atLineEnd(bytes) {
       if "'\"$\\`".utf8.contains(byte) || byte == 0 {
@@ -100,7 +100,7 @@ struct DotenvParser {
   }
 
   /// The value between two of `quote`. Only double quotes have escapes.
-  private mutating func quoted(_ quote: UInt8, _ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
+  private mutating func quoted(_ quote: UInt8, _ bytes: Span<UInt8>) throws(LineProblem) -> SecretBytes {
     let isDouble = quote == UInt8(ascii: "\"")
     index += 1
     let start = index

@@ -105,7 +105,7 @@ struct ExchangeFile: Codable {
   }
 
   private static func failure(_ file: String, _ place: String, _ text: String) -> Failure {
-    Failure(.damaged, "\(file) cannot be imported: \(place) \(text). Nothing was imported.")
+    Failure(.damaged, "\(file) cannot be imported: \(place) \(text).")
   }
 }
 

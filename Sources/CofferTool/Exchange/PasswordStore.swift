@@ -61,7 +61,7 @@ struct PasswordStore {
       if entry.unicodeScalars.contains("\u{FFFD}") {
         throw Failure(
           .usage,
-          "The name of the file \(path)/\(entry) is not UTF-8, or has a U+FFFD. Nothing was imported; rename the file."
+          "The name of the file \(path)/\(entry) is not UTF-8, or has a U+FFFD.", advice: "Rename the file."
         )
       }
       guard stat("\(path)/\(entry)", &status) == 0 else { throw Self.unreadable("\(path)/\(entry)", errno) }
@@ -84,18 +84,18 @@ struct PasswordStore {
       throw Failure(ExitStatus(error.code), error.description)
     }
     guard process.end == .status(0) else {
-      throw Failure(.refused, "gpg could not decrypt “\(name)”. See its message. Nothing was imported.")
+      throw Failure(.refused, "gpg could not decrypt “\(name)”. See its message.")
     }
     return process.output
   }
 
   private static func unreadable(_ path: String, _ code: Int32) -> Failure {
     switch code {
-    case ENOENT, ENOTDIR: Failure(.noInput, "There is no file or directory \(path). Nothing was imported.")
-    case EACCES: Failure(.refused, "\(path) cannot be read: permission denied. Nothing was imported.")
+    case ENOENT, ENOTDIR: Failure(.noInput, "There is no file or directory \(path).")
+    case EACCES: Failure(.refused, "\(path) cannot be read: permission denied.")
     case ELOOP:
-      Failure(.inputOutput, "\(path) is a link that leads back to itself. Nothing was imported; remove the link.")
-    default: Failure(.inputOutput, "\(path) cannot be read: \(FileSystemError(code)). Nothing was imported.")
+      Failure(.inputOutput, "\(path) is a link that leads back to itself.", advice: "Remove the link.")
+    default: Failure(.inputOutput, "\(path) cannot be read: \(FileSystemError(code)).")
     }
   }
 }

@@ -76,7 +76,7 @@ struct Template: ~Copyable {
       case .value(let insertion):
         let identifier = insertion.identifier
         guard let value = try values[identifier] ?? backend.lookUp(identifier) else {
-          throw MissingSecret.failure(identifier, in: backend, outcome: " Nothing was written.")
+          throw MissingSecret.failure(identifier, in: backend)
         }
         values[identifier] = value
         let text = try texts[insertion] ?? insertion.text(of: value)

@@ -67,22 +67,27 @@ struct GlobalOptions: StoreOptions {
     return BackendSelection(.vault, at: vault)
   }
 
-  /// Returns the backend, without opening it. With `toChange`, neither `--max-age` nor `--offline` may be given: what
-  /// is decided before a change must not be decided on an old state.
-  func open(_ options: VaultOptions = VaultOptions(), toChange: Bool = false) throws -> any SecretBackend {
-    if toChange && (offline || maxAge != nil) {
+  /// What a command does with a backend.
+  enum Purpose { case read, examine, change }
+
+  /// Returns the backend, without opening it. Only to read, `--max-age` and `--offline` may be given: what is decided
+  /// before a change must not be decided on an old state.
+  func open(_ options: VaultOptions = VaultOptions(), to purpose: Purpose = .read) throws -> any SecretBackend {
+    if purpose != .read && (offline || maxAge != nil) {
       throw Failure.usage("--max-age and --offline are only for commands that read secrets. Leave them out.")
     }
     var options = options
     if let seconds = maxAge.flatMap(TimeText.span) { options.maximumAge = .seconds(seconds) }
     options.isOffline = offline
     options.maximumAgeInProcess = .seconds(1)
-    return try BackendOptions.open(selection(), options: options)
+    let backend = try BackendOptions.open(selection(), options: options)
+    if purpose == .change && backend.features.contains(.transactions) { willChange() }
+    return backend
   }
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
-  func openVersioned(toChange: Bool = false) throws -> any SecretBackend {
-    let backend = try open(toChange: toChange)
+  func openVersioned(to purpose: Purpose = .read) throws -> any SecretBackend {
+    let backend = try open(to: purpose)
     guard backend.features.contains(.history) else {
       throw SecretError(
         .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
@@ -93,8 +98,10 @@ struct GlobalOptions: StoreOptions {
 
   /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected; `requirement` is the
   /// clause for the message, such as "Only a vault can be locked".
-  func openVault(requirement: String, _ options: VaultOptions = VaultOptions()) throws -> VaultBackend {
-    guard let vault = try open(options, toChange: true) as? VaultBackend else {
+  func openVault(
+    requirement: String, _ options: VaultOptions = VaultOptions(), to purpose: Purpose = .change
+  ) throws -> VaultBackend {
+    guard let vault = try open(options, to: purpose) as? VaultBackend else {
       throw SecretError(
         .unsupported, "\(requirement), and the selected backend is not a vault.",
         advice: "Select a vault with --vault PATH or --backend vault.")
@@ -116,7 +123,7 @@ struct GlobalOptions: StoreOptions {
     let identifier = try identifier(name)
     guard !identifier.account.utf8.starts(with: SecretReference.scheme.utf8) else {
       throw Failure.usage(
-        "A name that begins with \(SecretReference.scheme) would be taken for a reference. Nothing was stored. Choose another."
+        "A name that begins with \(SecretReference.scheme) would be taken for a reference.", advice: "Choose another."
       )
     }
     return identifier

@@ -12,9 +12,7 @@ extension SecretBackend {
 enum MissingSecret {
   /// The failure for `identifier`. If another store has the secret, the message names that store. Otherwise, for a
   /// vault, it suggests a similar name: a vault is open already, but listing a keyring could cause another prompt.
-  static func failure(
-    _ identifier: SecretIdentifier, in backend: any SecretBackend, outcome: String = ""
-  ) -> Failure {
+  static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
     var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
     let other: BackendName = backend is VaultBackend ? .keyring : .vault
     if OtherStores.has(other, where: { other throws(SecretError) in try other.item(identifier) != nil }) {
@@ -22,18 +20,15 @@ enum MissingSecret {
     } else if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
       message += " " + suggestion
     }
-    return Failure(.noSuchSecret, message + outcome)
+    return Failure(.noSuchSecret, message)
   }
 
   /// The failure for a version of a secret that the backend does not have.
   static func failure(_ identifier: SecretIdentifier, version: Int?) -> Failure {
     let what = version.map { "version \($0)" } ?? "earlier version"
     return Failure(
-      .noSuchSecret,
-      """
-      There is no \(what) of “\(identifier.account)” in the service “\(identifier.service)”. To see the versions: \
-      secret history
-      """)
+      .noSuchSecret, "There is no \(what) of “\(identifier.account)” in the service “\(identifier.service)”.",
+      advice: "To see the versions: secret history")
   }
 
   private static func suggestion(for identifier: SecretIdentifier, in backend: any SecretBackend) -> String? {

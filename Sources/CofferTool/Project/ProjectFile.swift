@@ -27,7 +27,7 @@ struct ProjectFile {
 
   /// Parses the file at `path`. Throws `.configuration` with the line and what was expected.
   init(parsing bytes: [UInt8], of path: String) throws(SecretError) {
-    do throws(TOMLTable.Problem) {
+    do throws(LineProblem) {
       var reader = TOMLReader(bytes: bytes)
       try read(reader.read())
     } catch {
@@ -37,7 +37,7 @@ struct ProjectFile {
     }
   }
 
-  private mutating func read(_ root: TOMLTable) throws(TOMLTable.Problem) {
+  private mutating func read(_ root: TOMLTable) throws(LineProblem) {
     for entry in root.entries {
       switch entry.name {
       case "vault":
@@ -75,8 +75,8 @@ struct ProjectFile {
     }
   }
 
-  private static func variables(_ table: TOMLTable.Entry) throws(TOMLTable.Problem) -> [Variable] {
-    try table.table().map { entry throws(TOMLTable.Problem) in
+  private static func variables(_ table: TOMLTable.Entry) throws(LineProblem) -> [Variable] {
+    try table.table().map { entry throws(LineProblem) in
       guard EnvironmentAssignment.isVariableName(entry.name) else {
         throw entry.problem(
           "has the variable “\(entry.name)”: expected letters, digits and underscores, and no digit first")
@@ -91,7 +91,7 @@ struct ProjectFile {
     }
   }
 
-  private static func source(_ entry: TOMLTable.Entry) throws(TOMLTable.Problem) -> Variable.Source {
+  private static func source(_ entry: TOMLTable.Entry) throws(LineProblem) -> Variable.Source {
     guard case .table(let table) = entry.value else { return .secret(try entry.secret(), isOptional: false) }
     var (secret, plain, isOptional): (String?, String?, Bool?)
     for entry in table.entries {
@@ -173,7 +173,7 @@ struct ProjectFile {
 
 extension TOMLTable.Entry {
   /// The name of a secret, or a reference.
-  fileprivate func secret() throws(TOMLTable.Problem) -> String {
+  fileprivate func secret() throws(LineProblem) -> String {
     let text = try text()
     do { _ = try SecretReference.identifier(text) } catch {
       throw problem("has a reference that is not valid for “\(name)”")

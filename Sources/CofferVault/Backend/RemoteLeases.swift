@@ -116,7 +116,7 @@ final class RemoteLeases: Sendable {
       guard page.leases[transaction.vault.lookupID(secret)]?.taking == taking else {
         throw SecretError(
           .conflict, "The lease of the secret ended before this change, and another process may have it.",
-          advice: "Nothing was changed. Take the lease again, and read the secret.", identifier: secret)
+          advice: "Take the lease again, and read the secret.", identifier: secret)
       }
     }
   }

@@ -99,6 +99,6 @@ extension VaultSnapshot {
     if try VaultPin(pin) == VaultPin(self) { return }
     throw SecretError(
       .conflict, "The vault at \(file.path) is not in the state of the pin.",
-      advice: "Nothing was changed. secret verify prints the pin of its present state.")
+      advice: "secret verify prints the pin of its present state.")
   }
 }

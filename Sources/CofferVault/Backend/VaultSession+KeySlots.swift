@@ -14,8 +14,7 @@ extension VaultSession {
     }
     if let slot = try chain.slot(openedBy: credential, of: file, except: replaced) {
       throw SecretError(
-        .alreadyExists, "The credential already has a key slot: \(slot.id.hex).",
-        advice: "Nothing was changed.")
+        .alreadyExists, "The credential already has a key slot: \(slot.id.hex).")
     }
     func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
     let newKeys = opened == nil ? keys : DerivedKeys(randomness: environment.randomness)
@@ -107,7 +106,7 @@ extension VaultSession {
       } catch  where error.code == .invalidKey {
         throw SecretError(
           .invalidKey, "The recipient of the key slot \(slot.id.hex) is not a usable public key.",
-          advice: "Remove the slot first. Nothing was changed.")
+          advice: "Remove the slot first.")
       }
     }.compactMap(\.self)
   }
@@ -128,7 +127,7 @@ extension VaultSession {
     guard vault.keys === keys, vault.file.header.slots.map(\.id) == slots.map(\.id) else {
       throw SecretError(
         .conflict, "Another process changed the keys of the vault at \(path).",
-        advice: "Nothing was changed here; try again.")
+        advice: "Try again.")
     }
   }
 }

@@ -10,7 +10,7 @@ extension VaultSession {
     let report = try write(unlocking) { vault throws(SecretError) in
       let (merge, report) = try self.merge(vault, copy, ancestor: ancestor, undoing: undoing)
       if let previewed, previewed.pins != report.pins {
-        throw SecretError(.conflict, "The vault has changed meanwhile.", advice: "Nothing was changed. Try again.")
+        throw SecretError(.conflict, "The vault has changed meanwhile.", advice: "Try again.")
       }
       if report.outcome == .unchanged { return (report, .done) }
       let slots = merge.slots(of: report.outcome)
@@ -108,19 +108,19 @@ extension VaultSnapshot {
 
 extension SecretError {
   fileprivate static func otherVault(path: String) -> SecretError {
-    SecretError(.unexpectedVault, "The vault at \(path) is not a copy of this one.", advice: "Nothing was changed.")
+    SecretError(.unexpectedVault, "The vault at \(path) is not a copy of this one.")
   }
 
   fileprivate static func lockedOut(path: String) -> SecretError {
     SecretError(
       .conflict, "The other copy has removed the key slot that opened the vault at \(path).",
-      advice: "Nothing was changed: this key would not open the merge. secret merge shows what it would do, and asks.")
+      advice: "This key would not open the merge. secret merge shows what it would do, and asks.")
   }
 
   fileprivate static func otherKey(path: String) -> SecretError {
     SecretError(
       .unexpectedKey,
       "The vault at \(path) has another master key, so its key slots were changed since the two parted.",
-      advice: "Nothing was changed. Keep the copy from which a key was removed, and copy single secrets of the other.")
+      advice: "Keep the copy from which a key was removed, and copy single secrets of the other.")
   }
 }

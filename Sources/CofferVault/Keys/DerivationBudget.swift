@@ -38,7 +38,7 @@ struct DerivationBudget {
     guard hasRoom(for: slots.compactMap { $0.parameters?.cost }, options) else {
       throw SecretError(
         .tooLarge, "With the passphrases of both copies, the vault would cost more to unlock than the limit permits.",
-        advice: "Nothing was changed. Take single secrets of the other copy instead: secret copy --from vault:OTHER.")
+        advice: "Take single secrets of the other copy instead: secret copy --from vault:OTHER.")
     }
   }
 

@@ -144,6 +144,6 @@ extension SecretError {
     SecretError(
       .unsupported,
       "Post-quantum recipients (age1pq1…) need libsodium 1.0.22 or later, and this program uses \(Sodium.version).",
-      advice: "Use a program with a newer libsodium, or a slot of another kind; nothing was changed.")
+      advice: "Use a program with a newer libsodium, or a slot of another kind.")
   }
 }

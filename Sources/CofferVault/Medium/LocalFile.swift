@@ -202,7 +202,7 @@ final class LocalDraft: MediumDraft {
     if purpose == .appendix, offset + bytes.count > Self.maximumAppendix {
       throw SecretError(
         .tooLarge, "A change of the vault at \(location.path) has more than 4 GiB.",
-        advice: "Nothing was changed. Make it in several transactions.")
+        advice: "Make it in several transactions.")
     }
     try file.write(bytes, at: offset)
   }

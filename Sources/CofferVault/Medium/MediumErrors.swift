@@ -49,16 +49,16 @@ extension SecretError {
 
   static func outcomeUnknown(path: String, _ reason: String) -> SecretError {
     SecretError(
-      .outcomeUnknown, "The change of the vault at \(path) may have been stored or not: \(reason)",
-      advice: "Read the secret before you repeat the change.")
+      .outcomeUnknown, "The change of the vault at \(path) was not confirmed: \(reason)",
+      advice: "Read the secret before you repeat the change.", effect: .unknown)
   }
 
   /// The error for a change that counts but whose last barrier failed.
   static func unconfirmed(_ error: SecretError, path: String) -> SecretError {
     SecretError(
       .io, "The change is in the vault at \(path), but may be lost if the power fails now. \(error.reason)",
-      advice:
-        "Keep the old and the new credentials until you have checked the disk and changed the vault again.")
+      advice: "Keep the old and the new credentials until you have checked the disk and changed the vault again.",
+      effect: .changed)
   }
 
   static func notAVault(path: String) -> SecretError {

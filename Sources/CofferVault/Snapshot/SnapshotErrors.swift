@@ -9,7 +9,7 @@ extension SecretError {
   static func partedTooLongAgo(path: String) -> SecretError {
     SecretError(
       .rolledBack, "The vault and its copy at \(path) have no recent change in common, so they cannot be merged.",
-      advice: "Nothing was changed. Copy single secrets instead.")
+      advice: "Copy single secrets instead.")
   }
 
   /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older.

@@ -93,7 +93,7 @@ struct KnownVaultFile {
     }
     throw SecretError(
       .timedOut, "Another process keeps the record of what was seen of the vault at \(path) locked.",
-      advice: "Nothing was changed; try again.")
+      advice: "Try again.")
   }
 
   /// Opens the file, or returns `nil` if there is none.

@@ -35,6 +35,6 @@ func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> 
   do throws(SecretError) { return try parse() } catch {
     throw SecretError(
       .tooLarge, "The vault has reached a limit of its format.",
-      advice: "Nothing was changed. Copy its secrets to a new vault.")
+      advice: "Copy its secrets to a new vault.")
   }
 }

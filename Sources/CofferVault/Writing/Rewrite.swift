@@ -159,7 +159,7 @@ extension BaseIndex.Settings {
         throw SecretError(
           .tooLarge,
           "\(Layout.maximumFormerKeySlots) key slots were removed while the master key stayed the same, and no more can be.",
-          advice: "Change the master key first. Nothing was changed.")
+          advice: "Change the master key first.")
       }
       formerSlots.remove(at: first)
     }

@@ -82,7 +82,7 @@ struct VaultFileWriter {
     guard indexBytes.count <= Layout.maximumPartLength else {
       throw SecretError(
         .tooLarge, "The vault would have more secrets and earlier versions than one file can list.",
-        advice: "Nothing was changed. Lower its history limit, or store some of the secrets in another vault.")
+        advice: "Lower its history limit, or store some of the secrets in another vault.")
     }
     let root = try write(.root, indexBytes)
     try flush()

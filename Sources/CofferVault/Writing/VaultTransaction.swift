@@ -263,6 +263,6 @@ extension SecretError {
   fileprivate static func inConflict(_ identifier: SecretIdentifier) -> SecretError {
     SecretError(
       .conflict, "“\(identifier.account)” was changed on both sides of a merge, and has several values.",
-      advice: "Nothing was changed. Choose one first: secret history, then secret restore or secret set.")
+      advice: "Choose one first: secret history, then secret restore or secret set.")
   }
 }

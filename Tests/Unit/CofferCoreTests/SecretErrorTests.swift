@@ -10,6 +10,18 @@ import Testing
     #expect("\(SecretError.Code.wrongKey)" == "wrongKey")
   }
 
+  @Test func theDescriptionSaysWhatWasChanged() throws {
+    let effects: [SecretError.Effect] = [.none, .changed, .unknown]
+    let texts = effects.map { SecretError(.io, "It failed.", advice: "Look.", effect: $0).description }
+    #expect(
+      texts == [
+        "It failed. Look.", "It failed. The change stays. Look.",
+        "It failed. It is not known whether the change was made. Look.",
+      ])
+    let error = SecretError(.io, "It failed.", effect: .unknown)
+    #expect(error.about(try SecretIdentifier(service: "s", account: "a")).effect == .unknown)
+  }
+
   @Test func aboutKeepsAnExistingIdentifier() throws {
     let (one, two) = (
       try SecretIdentifier(service: "s", account: "1"), try SecretIdentifier(service: "s", account: "2")

@@ -87,7 +87,7 @@ import Testing
     for (text, answer) in zip(texts, answers) {
       let table: TOMLTable
       var reader = TOMLReader(bytes: Array(text.utf8))
-      do throws(TOMLTable.Problem) { table = try reader.read() } catch { continue }
+      do throws(LineProblem) { table = try reader.read() } catch { continue }
       accepted += 1
       let wanted = try JSONSerialization.jsonObject(with: Data(answer.utf8), options: .fragmentsAllowed)
       #expect(wanted as? NSDictionary == Self.object(table), "\(text.debugDescription)")

@@ -156,7 +156,7 @@ import Testing
     for fault in ["unknown", "lost"] {
       try (fail)([String](repeating: fault, count: 60).joined(separator: "\n"))
       let error = #expect(throws: SecretError.self) { try vault.set("a", [2]) }
-      #expect(error?.code == .outcomeUnknown)
+      #expect(error?.code == .outcomeUnknown && error?.effect == .unknown)
       try fail("")
       #expect(try open().get("a") == [1])
     }

@@ -26,12 +26,15 @@ struct Terminal {
   }
 
   /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, for example
-  /// because standard input is a pipe, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
-  static func confirm(_ question: String, otherwise message: String, usingDevice: Bool = false) throws {
+  /// because standard input is a pipe, the failure has `reason` and `advice`. Throws as ``readLine(_:isHidden:)`` does.
+  static func confirm(
+    _ question: String, otherwise reason: String = "Nobody could be asked.", advice: String? = nil,
+    usingDevice: Bool = false
+  ) throws {
     guard let answer = try answer("\(question) [y/N] ", usingDevice: usingDevice) else {
-      throw Failure(.wouldOverwrite, message)
+      throw Failure(.wouldOverwrite, reason, advice: advice)
     }
-    if !["y", "yes"].contains(answer) { throw Failure(.refused, "Nothing was changed.") }
+    if !["y", "yes"].contains(answer) { throw Failure(.refused, "The answer was no.") }
   }
 
   /// Asks a question on the terminal. Returns the answer in lower case, or `nil` if nobody can be asked: with

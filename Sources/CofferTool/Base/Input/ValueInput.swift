@@ -29,12 +29,12 @@ struct ValueInput {
     let first = try terminal.readLine("Value of \(name): ")
     if first.isEmpty {
       throw Failure.usage(
-        "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set --allow-empty NAME"
+        "Nothing was entered.", advice: "To store an empty value: printf '' | secret set --allow-empty NAME"
       )
     }
     let second = try terminal.readLine("Repeat the value: ")
     guard first.isEqual(to: second) else {
-      throw Failure.usage("The two entries differ, and nothing was stored. Try again.")
+      throw Failure.usage("The two entries differ.", advice: "Try again.")
     }
     return first
   }

@@ -80,22 +80,21 @@ func redirectToNullDevice(_ streams: [Int32]) {
   } catch {}  // without the device, the streams stay as they are
 }
 
-private let changes = Mutex<[String]>([])
+private let changes = Mutex<(isChange: Bool, made: [String])>((false, []))
+
+/// Notes that the command changes a store, in one step. A failure then says that nothing was changed, if that is so.
+func willChange() { changes.withLock { $0.isChange = true } }
 
 /// Notes what the command has changed. The message of a later failure begins with `text`.
-func changed(_ text: String) { changes.withLock { $0.append(text) } }
+func changed(_ text: String) { changes.withLock { $0.made.append(text) } }
 
-/// The message of a failure, after the notes on what was changed before it.
-func afterChanges(_ message: String) -> String {
-  let before = changes.withLock { $0 }
-  if before.isEmpty { return message }
-  var message = message
-  // The text of the error does not take account of the earlier changes.
-  if let denial = message.firstRange(of: "Nothing was changed; ") {
-    let rest = message[denial.upperBound...]
-    message.replaceSubrange(denial.lowerBound..., with: rest.prefix(1).uppercased() + rest.dropFirst())
+/// The message of a failure that ends the command, with what the command has changed.
+func finalMessage(of failure: Failure) -> String {
+  let (isChange, made) = changes.withLock { $0 }
+  if !made.isEmpty {
+    return "\(made.joined(separator: " ")) After that, something failed, and the change stays. \(failure.message)"
   }
-  return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
+  return isChange ? failure.message(with: failure.effect.sentence) : failure.message
 }
 
 /// Prints an error or a warning on standard error. Hides a key, which may have been given in place of another argument.

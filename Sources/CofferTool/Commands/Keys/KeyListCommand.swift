@@ -19,7 +19,7 @@ struct KeyListCommand: ParsableCommand {
   var members = false
 
   func run() throws {
-    let vault = try global.openVault(requirement: "Only a vault has key slots")
+    let vault = try global.openVault(requirement: "Only a vault has key slots", to: .examine)
     let slots = try vault.description().keySlots
     var refusal: SecretError?
     do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {

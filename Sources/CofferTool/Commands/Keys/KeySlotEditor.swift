@@ -59,7 +59,7 @@ struct KeySlotEditor {
       throw SecretError(
         .locked,
         "A credential is required for each remaining key slot, and there is none for "
-          + "\(missing.map(\.summary).joined(separator: ", ")). Nothing was changed.",
+          + "\(missing.map(\.summary).joined(separator: ", ")).",
         advice: """
           Name its key file with --key-file, set COFFER_PASSPHRASE_FILE, or use a terminal. A slot whose credential is \
           lost can be removed without it: secret key remove ID…
@@ -70,7 +70,7 @@ struct KeySlotEditor {
       opened = try vault.openKeySlots(with: [try prompt(for: slot)], adding: opened)
       if !opened.ids.contains(slot.id) {
         throw SecretError(
-          .wrongKey, "The entry does not open the key slot \(slot.summary), and nothing was changed.",
+          .wrongKey, "The entry does not open the key slot \(slot.summary).",
           advice: "Try again.")
       }
     }
@@ -145,7 +145,7 @@ struct KeySlotEditor {
   func newPassphrase() throws -> SecretBytes {
     let passphrase = try ValueInput.read("new passphrase") { try PassphrasePrompt.new(for: vault.path) }
     if passphrase.isEmpty {
-      throw Failure.usage("The new passphrase is empty, and nothing was changed. Use a prompt or a pipe.")
+      throw Failure.usage("The new passphrase is empty.", advice: "Use a prompt or a pipe.")
     }
     return passphrase
   }
@@ -166,7 +166,7 @@ struct KeySlotEditor {
       throw SecretError(
         error.code,
         "The key in \(path) opens the vault now, but the file could not be recorded: \(error.reason)",
-        advice: "Select it with COFFER_KEY_FILE.")
+        advice: "Select it with COFFER_KEY_FILE.", effect: .changed)
     }
   }
 
@@ -174,8 +174,7 @@ struct KeySlotEditor {
   func addSlots(for recipients: [VaultRecipient], label: String) throws(SecretError) -> [VaultKeySlot] {
     let slots = try vault.addKeySlots(for: recipients, label: label)
     guard !slots.isEmpty else {
-      throw SecretError(
-        .alreadyExists, "There is a key slot for each recipient already.", advice: "Nothing was changed.")
+      throw SecretError(.alreadyExists, "There is a key slot for each recipient already.")
     }
     return slots
   }

@@ -27,7 +27,7 @@ struct EditCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.open(toChange: true)
+    let backend = try global.open(to: .change)
     let stored = try backend.lookUp(identifier)
     let isNew = stored == nil
     if isNew {
@@ -55,7 +55,7 @@ struct EditCommand: ParsableCommand {
         let isUnchanged = if let current { isNew ? false : current.isEqual(to: value) } else { isNew }
         guard isUnchanged else {
           throw SecretError(
-            .conflict, "Another process changed the secret “\(name)” during editing, and nothing was stored.",
+            .conflict, "Another process changed the secret “\(name)” during editing.",
             advice: "Read the new value with secret get.")
         }
         try transaction.store(edited, for: identifier)
@@ -63,9 +63,10 @@ struct EditCommand: ParsableCommand {
     } catch {
       isKept = true
       throw Failure(
-        ExitStatus(error.code),
-        "\(error) The edited text is in \(path): store it with --from-file, and then remove \(files.directory)."
-      )
+        ExitStatus(error.code), error.reason,
+        advice: (error.advice.map { $0 + " " } ?? "")
+          + "The edited text is in \(path): store it with --from-file, and then remove \(files.directory).",
+        effect: error.effect)
     }
   }
 
@@ -85,22 +86,22 @@ struct EditCommand: ParsableCommand {
     switch end {
     case .status(0): break
     case .status(let status):
-      throw Failure(.unavailable, "The editor exited with status \(status), and nothing was stored.")
+      throw Failure(.unavailable, "The editor exited with status \(status).")
     case .signal(let signal):
       if BlockedSignals.interruptions.contains(signal) {
         files.wipe()
         throw ForegroundChild.end(as: .signal(signal))
       }
-      throw Failure(.unavailable, "Signal \(signal) ended the editor, and nothing was stored.")
+      throw Failure(.unavailable, "Signal \(signal) ended the editor.")
     }
     var others: [pollfd] = []
     if let signal = try signals.wait(for: &others, until: .now)?.signal {
       files.wipe()
       BlockedSignals.deliver(signal)
-      throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
+      throw Failure(.refused, "Editing was interrupted.")
     }
     guard FileStatus(of: path, followingLink: false)?.isRegular == true else {
-      throw Failure(.unavailable, "The editor left no regular file with the text, and nothing was stored.")
+      throw Failure(.unavailable, "The editor left no regular file with the text.")
     }
     let edited = try ValueInput.read(file: path)
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited

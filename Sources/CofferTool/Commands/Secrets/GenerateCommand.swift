@@ -62,7 +62,7 @@ struct GenerateCommand: ParsableCommand {
     let given = try GivenMetadata(expires: expires)
     let identifier = try global.newIdentifier(name)
 
-    let isTaken = try global.open(toChange: true).withTransaction { transaction throws(SecretError) in
+    let isTaken = try global.open(to: .change).withTransaction { transaction throws(SecretError) in
       let existing = try transaction.item(identifier)
       if existing != nil, !force { return true }
       let metadata = given.applied(to: existing?.metadata, isNewValue: true)

@@ -33,7 +33,7 @@ struct MoveCommand: ParsableCommand {
     let named = try global.newIdentifier(newName)
     let isReference = named.account != newName
     let new = isReference ? named : try SecretIdentifier(service: toService ?? old.service, account: newName)
-    let backend = try global.open(toChange: true)
+    let backend = try global.open(to: .change)
     do throws(SecretError) {
       if all, let keyring = backend as? any ItemBackend {
         try keyring.moveAll(old, to: new, replacing: force)

@@ -24,29 +24,26 @@ struct RemoveCommand: ParsableCommand {
 
   func run() throws {
     let identifiers = try global.identifiers(names)
-    let backend = try global.open(toChange: true)
-    let outcome = identifiers.count == 1 ? "" : " Nothing was removed."
-    if let keyring = backend as? any ItemBackend { return try remove(identifiers, from: keyring, outcome) }
-    do {
-      try backend.withTransaction { transaction in
+    let backend = try global.open(to: .change)
+    if let keyring = backend as? any ItemBackend { return try remove(identifiers, from: keyring) }
+    do throws(SecretError) {
+      try backend.withTransaction { transaction throws(SecretError) in
         for identifier in identifiers {
           guard try purge ? transaction.erase(identifier) : transaction.remove(identifier) else {
-            throw Absent(identifier: identifier)
+            throw .missing(identifier)
           }
         }
       }
-    } catch let error as Absent {
-      throw MissingSecret.failure(error.identifier, in: backend, outcome: outcome)
+    } catch {
+      if error.code == .missing, let absent = error.identifier { throw MissingSecret.failure(absent, in: backend) }
+      throw error
     }
   }
 
-  /// Ends a transaction without a change.
-  private struct Absent: Error { let identifier: SecretIdentifier }
-
-  private func remove(_ identifiers: [SecretIdentifier], from backend: any ItemBackend, _ outcome: String) throws {
+  private func remove(_ identifiers: [SecretIdentifier], from backend: any ItemBackend) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
-      if items.isEmpty { throw MissingSecret.failure(identifier, in: backend, outcome: outcome) }
+      if items.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
       // This call throws an error that lists the items.
       if items.count > 1 && !all {
         try backend.remove(identifier)
@@ -55,6 +52,7 @@ struct RemoveCommand: ParsableCommand {
     }
     for identifier in identifiers {
       if all { try backend.removeAll(identifier) } else { try backend.remove(identifier) }
+      if identifiers.count > 1 { changed("“\(identifier.account)” was removed.") }
     }
   }
 }

@@ -26,7 +26,7 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     let moment = try checkedMoment()
-    let backend = try global.openVersioned(toChange: true)
+    let backend = try global.openVersioned(to: .change)
     let identifiers = try identifiers(in: backend)
     let (restored, dropped) = try backend.withTransaction { transaction in
       var restored: [SecretIdentifier: SecretVersion] = [:]
@@ -55,7 +55,8 @@ struct RestoreCommand: ParsableCommand {
     if !dropped.isEmpty {
       let names = dropped.map { "“\($0.account)”" }.joined(separator: ", ")
       throw Failure(
-        .noSuchSecret, "The history has no version of that time any more, and nothing was changed, for \(names).")
+        .noSuchSecret, "The history has no version of that time any more, and these secrets were kept: \(names).",
+        effect: restored.isEmpty ? .none : .changed)
     }
   }
 

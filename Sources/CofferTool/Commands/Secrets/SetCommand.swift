@@ -57,7 +57,7 @@ struct SetCommand: ParsableCommand {
     }
     let identifier = try global.newIdentifier(name)
     let given = try GivenMetadata(label: label, expires: expires, attributes: attributes)
-    let backend = try history == false ? global.openVersioned(toChange: true) : global.open(toChange: true)
+    let backend = try history == false ? global.openVersioned(to: .change) : global.open(to: .change)
     let input = ValueInput(file: fromFile, verbatim: verbatim)
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }

@@ -114,7 +114,7 @@ struct CopyCommand: ParsableCommand {
     } catch {
       progress.clear()
       if !report.isEmpty { try print(report) }
-      throw report.hasCopies ? Self.afterCopies(error) : error
+      throw error
     }
     try print(report)
     if !(report.different + report.removed).isEmpty && status == .done { status = .wouldOverwrite }
@@ -142,9 +142,7 @@ struct CopyCommand: ParsableCommand {
       note("secret: “\(name)” cannot be copied: \(error)")
       return \.impossible
     }
-    let copy: SecretBytes?
-    do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
-    guard let copy, copy.isEqual(to: value) else {
+    guard let copy = try target.lookUp(identifier), copy.isEqual(to: value) else {
       throw SecretError(
         .io, "The value read back from the copy of “\(name)” differs from the value stored there.",
         advice: "Keep the original, and run secret verify on the copy.")
@@ -163,14 +161,6 @@ struct CopyCommand: ParsableCommand {
       note("secret: “\(item.title.printable)” was not copied: \(reason).")
     }
     return items.map(\.title)
-  }
-
-  /// Replaces the error's advice, which may say that nothing was changed.
-  private static func afterCopies(_ error: SecretError) -> SecretError {
-    SecretError(
-      error.code, error.reason,
-      advice: "Run the command again when this is solved.",
-      identifier: error.identifier)
   }
 
   private func print(_ report: Report) throws {

@@ -57,7 +57,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   func run() throws {
-    let backend = try global.open(toChange: true)
+    let backend = try global.open(to: .change)
     let secrets: [ExchangedSecret]
     switch from {
     case nil: secrets = try secretsOfFile()
@@ -95,7 +95,7 @@ struct ImportCommand: ParsableCommand {
       let names = plan.conflicts.map { "“\($0.account)”" }.listed(most: 20)
       throw Failure(
         .wouldOverwrite,
-        "Existing secrets have other values: \(names). Nothing was imported; add --overwrite to replace them."
+        "Existing secrets have other values: \(names).", advice: "Add --overwrite to replace them."
       )
     }
     let new = plan.stored.count - plan.replaced
@@ -116,7 +116,7 @@ struct ImportCommand: ParsableCommand {
     if names.isEmpty { return }
     throw .usage(
       """
-      The values of \(names.listed(most: 20)) are encrypted or references, and not the secrets. Nothing was imported. Decrypt them \
+      The values of \(names.listed(most: 20)) are encrypted or references, and not the secrets. Decrypt them \
       first, leave them out, or add --verbatim.
       """)
   }
@@ -140,7 +140,7 @@ struct ImportCommand: ParsableCommand {
     let secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
     guard let service = global.service else { return secrets }
     if Set(secrets.map { Array($0.identifier.service.utf8) }).count > 1 {
-      throw Failure.usage("\(name) has several services. Nothing was imported; leave out --service.")
+      throw Failure.usage("\(name) has several services.", advice: "Leave out --service.")
     }
     return try secrets.map {
       ExchangedSecret(

@@ -62,8 +62,7 @@ struct HistoryLimitCommand: ParsableCommand {
     }
     if erased == 0 { return }
     let outcome = "This erases earlier versions: \(erased). Removed secrets lost with them: \(lost)."
-    try Terminal.confirm(
-      "\(outcome) Erase them?", otherwise: "\(outcome) Nothing was changed; add --purge to erase them.")
+    try Terminal.confirm("\(outcome) Erase them?", otherwise: outcome, advice: "Add --purge to erase them.")
   }
 }
 

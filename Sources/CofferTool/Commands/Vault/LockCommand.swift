@@ -9,7 +9,7 @@ struct LockCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
   func run() throws {
-    let vault = try global.openVault(requirement: "Only a vault can be locked")
+    let vault = try global.openVault(requirement: "Only a vault can be locked", to: .examine)
     // The copy of a vault on an engine has the same id, and the engine may be away.
     if let id = vault.idOfCopy, try KernelKeyring().forget(vault: id) { return }
     if try !KernelKeyring().forget(vault: vault.description().id) {

@@ -80,7 +80,7 @@ struct MergeCommand: ParsableCommand {
       goesOn
       ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
     note("The pin of the copy is \(found.pin).")
-    try Terminal.confirm("Merge it?", otherwise: "Nothing was changed. \(advice)", usingDevice: other == "-")
+    try Terminal.confirm("Merge it?", advice: advice, usingDevice: other == "-")
   }
 }
 

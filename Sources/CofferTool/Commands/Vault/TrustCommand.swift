@@ -93,9 +93,7 @@ struct TrustCommand: ParsableCommand {
       not in it stay lost. To bring them back, first merge the copy of a machine that has them: secret merge OTHER
       """)
     let command = "secret trust --vault \(path.quotedForShell) --advance --pin \(found.pin)"
-    try Terminal.confirm(
-      "Advance it?",
-      otherwise: "Nothing was changed. Without a terminal, give the pin of its present state: \(command)")
+    try Terminal.confirm("Advance it?", advice: "Give the pin of its present state: \(command)")
   }
 
   private func explain(_ refusal: SecretError, _ found: UnconfirmedVault) {
@@ -115,9 +113,7 @@ struct TrustCommand: ParsableCommand {
     let option = scope.map { $0 == .onlyHere ? " --only-here" : " --everywhere" } ?? ""
     let command = "secret trust --vault \(path.quotedForShell)\(option) --pin PIN"
     note("Its pin is \(found.pin). If you were sent another one, answer no, and let the command compare: \(command)")
-    try Terminal.confirm(
-      "Trust it as it is now?",
-      otherwise: "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")
+    try Terminal.confirm("Trust it as it is now?", advice: "Give the pin that came by another way: \(command)")
   }
 
   /// Asks whether the vault counts everywhere or only here. Returns `nil` if nobody can be asked: then the recorded
@@ -130,7 +126,7 @@ struct TrustCommand: ParsableCommand {
     case nil: return nil
     case "vault": return .everywhere
     case "copy": return .onlyHere
-    default: throw Failure(.refused, "Nothing was changed.")
+    default: throw Failure(.refused, "The answer was neither of the two.")
     }
   }
 }

@@ -20,7 +20,7 @@ struct UnlockCommand: ParsableCommand {
     guard let seconds = TimeText.span(span), seconds <= 7 * 86_400 else {
       throw Failure.usage("“\(span)” is not a valid time for --for. Write 30s, 15m or 12h; at most 7d.")
     }
-    let vault = try global.openVault(requirement: "Only a vault can be unlocked")
+    let vault = try global.openVault(requirement: "Only a vault can be unlocked", to: .examine)
     // A kernel keyring that cannot be used is reported before a passphrase is typed.
     let keyring = KernelKeyring()
     try keyring.requireAvailable()

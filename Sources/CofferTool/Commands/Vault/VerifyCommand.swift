@@ -20,7 +20,7 @@ struct VerifyCommand: ParsableCommand {
   func run() throws {
     var options = VaultOptions()
     if let pin { options.pins = [pin] }
-    let vault = try global.openVault(requirement: "Only a vault can be verified", options)
+    let vault = try global.openVault(requirement: "Only a vault can be verified", options, to: .examine)
     try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
     if let pin, report.compared != .pin {

@@ -60,7 +60,7 @@ struct CargoCredentialCommand: ParsableCommand {
           throw Failure.usage("There is no token, and a prompt is not possible.")
         }
         let token = try Terminal().readLine("Token for \(request.registry.indexURL): ")
-        if token.isEmpty { throw Failure(.refused, "Nothing was entered, and nothing was stored.") }
+        if token.isEmpty { throw Failure(.refused, "Nothing was entered.") }
         try backend.storeIfChanged(token, for: identifier)
       }
     case "logout":

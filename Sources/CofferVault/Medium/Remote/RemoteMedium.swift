@@ -152,7 +152,7 @@ package final class RemoteMedium: VaultMedium {
   fileprivate var nonsense: SecretError {
     SecretError(
       .unavailable, "The program that reads the vault at \(path) answered with something that is no answer.",
-      advice: "Nothing was changed. Bring it up to date.")
+      advice: "Bring it up to date.")
   }
 
   /// Keeps a state that was accepted. One that is refused does not take the place of a copy that may be all that is
@@ -175,8 +175,7 @@ package final class RemoteMedium: VaultMedium {
   private func send(_ request: RemoteRequest) throws(SecretError) -> RemoteHelper.Answer {
     if !options.isOffline { return try helper.get().send(request) }
     throw SecretError(
-      .unavailable, "The vault at \(path) cannot be changed or examined without its engine.",
-      advice: "Nothing was changed.")
+      .unavailable, "The vault at \(path) cannot be changed or examined without its engine.")
   }
 
   // MARK: Changes
@@ -249,7 +248,7 @@ package final class RemoteMedium: VaultMedium {
     throw SecretError(
       .tooLarge,
       "The vault at \(path) would have \(count) bytes, and on an engine it has at most \(RemoteMessage.maximumBytes).",
-      advice: "Nothing was changed. Use a vault for each role, or a shorter history.")
+      advice: "Use a vault for each role, or a shorter history.")
   }
 }
 

@@ -138,7 +138,8 @@ import Testing
     let keyring = try await PrivateKeyring(storingWith: deviation)
     let backend = keyring.backend()
     if deviation == "stores-nothing" {
-      #expect(thrown { () throws(SecretError) in try backend.store("value", identifier) }?.code == .io)
+      let error = thrown { () throws(SecretError) in try backend.store("value", identifier) }
+      #expect(error?.code == .io && error?.effect == .unknown)
       return
     }
     try backend.store("value", identifier)
@@ -158,7 +159,7 @@ import Testing
     let error = thrown { () throws(SecretError) in
       _ = try keyring.backend { $0.operationTimeout = .milliseconds(1500) }.lookUp(identifier)
     }
-    #expect(error?.code == .timedOut)
+    #expect(error?.code == .timedOut && error?.effect == SecretError.Effect.none)
     let patient = thrown { () throws(SecretError) in
       _ = try keyring.backend { $0.operationTimeout = .seconds(300) }.lookUp(identifier)
     }
