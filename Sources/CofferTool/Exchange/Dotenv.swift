@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferConfiguration
 
 /// Files of `NAME=value` lines, which set the environment of programs and containers: the subset that all readers of
 /// such files interpret in the same way.

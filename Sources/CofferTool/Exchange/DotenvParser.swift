@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferConfiguration
 
 /// Parses the text of a ``Dotenv`` file. Values never leave guarded memory.
 struct DotenvParser {
