@@ -2,29 +2,45 @@ internal import CofferCore
 internal import Synchronization
 
 extension Store {
-  func loadInBackground() {
-    CallThreads.shared.submit { [weak store = current()] in
-      do throws(SecretError) { try store?.loadIfNeeded() } catch {
-        // `itemsHaveLoaded()` tries again, and throws the error.
+  /// Loads the items. Until that succeeds, tries again after a pause, and then without a prompt.
+  func loadInBackground(after pause: Duration = .zero) {
+    let store = current()
+    let next = pause == .zero ? (store.source ?? DefaultBackend.source).retryPause : min(pause * 2, .seconds(60))
+    Task { [weak store] in
+      do { try await Task.sleep(for: pause) } catch { return }
+      let isLoaded = await CallThreads.shared.run { [weak store] in
+        do throws(SecretError) { try store?.loadIfNeeded(mayPrompt: pause == .zero) } catch { return false }
+        return true
+      }
+      if !isLoaded { store?.loadInBackground(after: next) }
+    }
+  }
+
+  /// Loads the items if they are not loaded. Publishes an error that is new.
+  func loadIfNeeded(mayPrompt: Bool = true) throws(SecretError) {
+    if state.withLock({ $0.isLoaded }) { return }
+    try inOrder { () throws(SecretError) in
+      do throws(SecretError) { try loadNow(mayPrompt: mayPrompt) } catch {
+        publish { state in
+          if state.loadError == error { return [] }
+          state.loadError = error
+          return [StoreEvent(operation: .initialized, items: [], error: error)]
+        }
+        throw error
       }
     }
   }
 
-  func loadIfNeeded() throws(SecretError) {
-    if state.withLock({ $0.isLoaded }) { return }
-    try inOrder { () throws(SecretError) in try loadNow() }
-  }
-
   /// Loads the items if they are not loaded. Call it in ``inOrder(_:)``.
-  func loadNow() throws(SecretError) {
+  func loadNow(mayPrompt: Bool = true) throws(SecretError) {
     if state.withLock({ $0.isLoaded }) { return }
     let backend = try resolve()
     // The watch begins before the load, so that it reports every change after the load.
     watch(backend)
-    let contents = try read(backend)
+    let contents = try read(mayPrompt ? backend : backend.withoutPrompts)
     publish { state in
       state.contents = contents
-      state.isLoaded = true
+      (state.isLoaded, state.loadError) = (true, nil)
       state.lastOrder = Self.lastOrder(of: contents)
       return [StoreEvent(operation: .loaded, items: contents.items)]
     }

@@ -18,6 +18,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   struct State {
     var contents = StoreContents<Item>()
     var isLoaded = false
+    var loadError: SecretError?
     var lastOrder: Int64 = 0
     var latestEvent = StoreEvent<Item>(operation: .initialized, items: [])
     var subscribers: [ObjectIdentifier: StreamBuffer<StoreEvent<Item>>] = [:]
@@ -97,11 +98,19 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
 
   // MARK: Reading
 
-  /// The items in the order of their first insertion. Empty until they are loaded.
+  /// The items in the order of their first insertion. Empty until they are loaded: see ``loadError``.
   public var items: [Item] {
     let store = current(loading: true)
     store.registrar.access(store, keyPath: \.items)
     return store.state.withLock { $0.contents.items }
+  }
+
+  /// The error of the last attempt to load the items, or `nil` if they are loaded or not tried yet. While it is set,
+  /// the store tries again every few seconds, without a prompt. Observation tracks it.
+  public var loadError: SecretError? {
+    let store = current(loading: true)
+    store.registrar.access(store, keyPath: \.items)
+    return store.state.withLock { $0.loadError }
   }
 
   /// The secrets of the service that do not decode as items, with their errors.

@@ -92,19 +92,38 @@ extension SecurelyStoredValue {
   /// }
   /// ```
   ///
-  /// The others wait for up to `timeout`, and then get the new value. An absent value is not fresh. Throws like
-  /// `withLease` and what `refresh` throws; the old value then stays.
+  /// The others wait for up to `timeout`, and then get the new value. An absent value is not fresh.
+  ///
+  /// A login service may accept the old value only once. So, if the new value cannot be stored, storing it is tried
+  /// again until `timeout` has passed since the call, while the lease holds. Then ``UnstoredValue`` is thrown, which has
+  /// the new value. If the process ends between the answer of the service and the store, the value is lost.
+  ///
+  /// Throws like `withLease` and what `refresh` throws; the old value then stays.
   public func refreshed(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     unless isFresh: (Value) -> Bool, by refresh: (Value?) async throws -> Value
   ) async throws -> Value {
+    let deadline = ContinuousClock.now + timeout
     if let value = try await get(), isFresh(value) { return value }
     return try await withLease(timeout: timeout, isolation: isolation) {
       let current = try await self.get()
       if let current, isFresh(current) { return current }
       let value = try await refresh(current)
-      try await self.set(value)
+      let content = self.content
+      try await DefaultBackend.offPool { try content.keepStoring(value, until: deadline) }
       return value
     }
   }
+}
+
+/// The error of ``SecurelyStoredValue/refreshed(timeout:isolation:unless:by:)`` for a new value that could not be
+/// stored. The service that gave it may not give it again, so store it when the store can be written.
+public struct UnstoredValue: Error, CustomStringConvertible {
+  /// The bytes of the new value, as they would be stored. Descriptions do not show them.
+  public let value: SecretBytes
+  /// The error of the last attempt to store it.
+  public let error: SecretError
+
+  /// Says what happened, without the value.
+  public var description: String { "A new value could not be stored, and is only in this error. \(error)" }
 }

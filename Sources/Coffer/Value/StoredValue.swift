@@ -85,6 +85,10 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// errors.
   public func reset() throws(SecretError) { try content.set(nil) }
 
+  /// Removes the stored value with its earlier versions, as ``SecurelyStoredValue/erase()`` does.
+  @discardableResult
+  public func erase() throws(SecretError) -> Bool { try content.erase() }
+
   /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none
   /// waits. Throws the backend's errors; the change then waits for another attempt.
   public func flush() throws(SecretError) { try content.flush() }
@@ -107,6 +111,12 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public var values: AsyncStream<Value> {
     let fallback = defaultValue
     return content.values { $0 ?? fallback }
+  }
+
+  /// The same as ``values``, with the error of a value that cannot be read.
+  public var results: AsyncStream<Result<Value, SecretError>> {
+    let fallback = defaultValue
+    return content.results { $0.map { $0 ?? fallback } }
   }
 
   /// The value as a pair of closures, for code that reads and writes a value without knowing where it is.

@@ -111,8 +111,13 @@ final class TypedValue<Value: Sendable>: Sendable {
     }
   }
 
-  func values<Element: Sendable>(
-    _ transform: @escaping @Sendable (Value?) -> Element
+  /// What `results` yields, with `nil` in place of an error.
+  func values<Element: Sendable>(_ transform: @escaping @Sendable (Value?) -> Element) -> AsyncStream<Element> {
+    results { result in if case .success(let value) = result { transform(value) } else { transform(nil) } }
+  }
+
+  func results<Element: Sendable>(
+    _ transform: @escaping @Sendable (Result<Value?, SecretError>) -> Element
   ) -> AsyncStream<Element> {
     let hub: ValueHub
     do throws(SecretError) {
@@ -120,7 +125,7 @@ final class TypedValue<Value: Sendable>: Sendable {
     } catch {
       failure.withLock { $0 = error }
       return AsyncStream { continuation in
-        continuation.yield(transform(nil))
+        continuation.yield(transform(.failure(error)))
         continuation.finish()
       }
     }
@@ -134,15 +139,12 @@ final class TypedValue<Value: Sendable>: Sendable {
     return AsyncStream { () async -> Element? in
       var iterator = readings.makeAsyncIterator()
       guard let reading = await iterator.next() else { return nil }
-      return withExtendedLifetime(hub) { transform(self.value(of: reading)) }
-    }
-  }
-
-  private func value(of reading: ValueHub.Reading) -> Value? {
-    do throws(SecretError) {
-      return try recordingError { _ throws(SecretError) in try coding.decode(reading.get()) }
-    } catch {
-      return nil
+      return withExtendedLifetime(hub) {
+        transform(
+          Result { () throws(SecretError) in
+            try self.recordingError { _ throws(SecretError) in try self.coding.decode(reading.get()) }
+          })
+      }
     }
   }
 
@@ -235,6 +237,26 @@ final class TypedValue<Value: Sendable>: Sendable {
   }
 
   // MARK: Leases
+
+  /// Stores the value, and tries again until `deadline`. Throws the error of a value that cannot be encoded, and else
+  /// ``UnstoredValue``.
+  func keepStoring(_ value: Value, until deadline: ContinuousClock.Instant) throws {
+    let bytes = try encode(value)?.secret
+    var pause = Duration.milliseconds(20)
+    while true {
+      do throws(SecretError) {
+        try set(value)
+        return
+      } catch {
+        let left = deadline - .now
+        let isFinal = [.tooLarge, .conflict, .unsupported, .invalidMetadata].contains(error.code)
+        guard let bytes else { throw error }
+        if isFinal || left <= .zero { throw UnstoredValue(value: bytes, error: error) }
+        threadSleep(min(pause, left))
+        pause = min(pause * 2, .seconds(1))
+      }
+    }
+  }
 
   func place() throws(SecretError) -> (backend: any SecretBackend, identifier: SecretIdentifier) {
     let hub = try hub()

@@ -198,7 +198,8 @@ private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Send
     self.backend.edit { $0.keepsNoAttributes = true }
     let backend: any SecretBackend = hasTransactions ? BackendWithoutAttributes() : backend
     let name = try identifier("settings")
-    try backend.store(SecretBytes(first), for: name, metadata: SecretMetadata(label: "L"))
+    let plain = (backend as? ForwardingBackend)?.base ?? backend
+    try plain.store(SecretBytes(first), for: name, metadata: SecretMetadata(label: "L"))
     try DefaultBackend.with(backend) { () throws in
       let settings = VaultStored(Definition.self)
       let new = Settings(theme: "new", notifications: false, fontSize: 9)

@@ -64,6 +64,31 @@ private actor Reader {
     return events
   }
 
+  @Test func aStoreThatCannotBeReadSaysSoAndTriesAgain() async throws {
+    try backend.base.store(
+      StandardSecretCoder().encode(Note(id: "a")), for: SecretIdentifier(service: "notes", account: "a"))
+    backend.fail(.lookUp, with: SecretError(.unavailable, "Away."))
+    let store = background()
+    var events = store.events.makeAsyncIterator()
+    var last: StoreEvent<Note>?
+    while last?.error == nil, let event = await events.next() { last = event }
+    #expect(last?.error?.code == .unavailable && last?.operation == .initialized)
+    #expect(store.loadError?.code == .unavailable && store.items.isEmpty)
+    // Another attempt with the same error is no event.
+    while backend.count(of: .lookUp) < 2 { try await Task.sleep(for: .milliseconds(20)) }
+    let isNotified = Mutex(false)
+    withObservationTracking {
+      _ = store.loadError
+    } onChange: {
+      isNotified.withLock { $0 = true }
+    }
+    backend.recover()
+    let loaded = await events.next()
+    #expect(loaded?.operation == .loaded && loaded?.items == notes("a") && loaded?.error == nil)
+    #expect(store.loadError == nil && store.items == notes("a"))
+    #expect(isNotified.withLock { $0 })
+  }
+
   @Test func itemsAreInTheOrderOfInsertionAlsoAfterARestart() async throws {
     let store = try await load()
     try await store.insert(Note(id: "b"))
@@ -197,7 +222,8 @@ private actor Reader {
     backend.recover()
     try await store.itemsHaveLoaded()
     let events = await collect(stream) { $0.operation == .loaded }
-    #expect(events.map(\.operation) == [.initialized, .loaded])
+    #expect(events.dropLast().allSatisfy { $0.operation == .initialized })
+    #expect(events.dropLast().last?.error?.code == .locked)
     #expect(events.last?.items == [Note(id: "a")])
   }
 

@@ -1,6 +1,7 @@
 import Coffer
 import CofferCore
 import CofferTestSupport
+import CofferTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct UpdateTests {
@@ -170,5 +171,58 @@ import Testing
     #expect(try await token.refreshed(unless: { $0 > 1 }) { _ in 2 } == 2)
     let isRun: Bool = try { () throws in try token.withLease { true } }()
     #expect(isRun)
+  }
+
+  @Test func aNewValueIsStoredAfterFailures() async throws {
+    let failing = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: failing)
+    for code in [SecretError.Code.io, .unavailable, .outcomeUnknown, .timedOut, .locked] {
+      failing.fail(.store, with: SecretError(code, "Not now."), times: 3)
+      let shown = Count()
+      let value = try await token.refreshed(timeout: .seconds(120), unless: { _ in false }) { _ in
+        shown.add()
+        return "new \(code)"
+      }
+      #expect(shown.value == 1)
+      #expect(try await token.get() == value && value == "new \(code)")
+    }
+  }
+
+  @Test func aNewValueThatCannotBeStoredIsInTheError() async throws {
+    let failing = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: failing)
+    try await token.set("old")
+    for code in [SecretError.Code.io, .conflict] {
+      failing.fail(.store, with: SecretError(code, "Not now."))
+      let error = await #expect(throws: UnstoredValue.self) {
+        try await token.refreshed(timeout: .milliseconds(200), unless: { _ in false }) { _ in "canary-5up3r" }
+      }
+      #expect(try error?.value.string() == "canary-5up3r")
+      #expect(error?.error.code == code)
+      var dumped = ""
+      if let error { dump(error, to: &dumped) }
+      for text in [
+        dumped, "\(String(describing: error))", String(reflecting: error),
+      ] {
+        #expect(!text.contains("canary-5up3r"))
+      }
+      failing.recover()
+      #expect(try await token.get() == "old")
+    }
+  }
+
+  /// Whoever cancels a task does not throw a value away that a service gives only once.
+  @Test func aCancelledTaskStoresItsNewValue() async throws {
+    let failing = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: failing)
+    failing.fail(.store, with: SecretError(.io, "Not now."), times: 4)
+    let task = Task {
+      try await token.refreshed(timeout: .seconds(120), unless: { _ in false }) { _ in
+        withUnsafeCurrentTask { $0?.cancel() }
+        return "new"
+      }
+    }
+    #expect(try await task.value == "new")
+    #expect(try await token.get() == "new")
   }
 }

@@ -33,6 +33,32 @@ import Testing
     #expect(await values.next() == .some("current"))
   }
 
+  @Test func aStreamOfResultsTellsMissingFromUnreadable() async throws {
+    let failing = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: failing)
+    let stored = StoredValue<String>(key: "token", default: "none", service: "tests", backend: failing)
+    failing.fail(.lookUp, with: SecretError(.unavailable, "Away."))
+    var results = token.results.makeAsyncIterator()
+    var others = stored.results.makeAsyncIterator()
+    let (first, other) = (await results.next(), await others.next())
+    #expect(code(first) == .unavailable && code(other) == .unavailable)
+    failing.recover()
+    try await token.set("a")
+    let (second, others2) = (await results.next(), await others.next())
+    #expect(try second?.get() == "a" && others2?.get() == "a")
+    try await token.remove()
+    let (third, others3) = (await results.next(), await others.next())
+    #expect(try third?.get() == .some(nil) && others3?.get() == "none")
+    failing.fail(.lookUp, with: SecretError(.locked, "Locked."))
+    var later = token.results.makeAsyncIterator()
+    let last = await later.next()
+    #expect(code(last) == .locked)
+  }
+
+  private func code<T>(_ result: Result<T, SecretError>?) -> SecretError.Code? {
+    if case .failure(let error) = result { error.code } else { nil }
+  }
+
   private func write(_ text: String) throws { try backend.store.write(text, "token") }
   private func set(_ text: String?) throws { try token.set(text) }
 
