@@ -13,7 +13,7 @@ struct VaultProvider: BackendProvider {
   let placeName = "PATH"
   let placeVariable: String? = "COFFER_VAULT"
   let variables = ["COFFER_VAULT", "COFFER_PIN"] + BackendConfiguration.keyVariables
-  let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to its path."
+  let setup = "Create a vault, by the tool with secret init or in Swift with VaultBackend.create."
 
   func isRecordable(place: String) -> Bool { place.hasPrefix("/") || RemoteURL.isURL(place) }
 
