@@ -82,8 +82,12 @@ final class DelayedSaveQueue: Sendable {
     for error in flush() {
       // A name may contain characters that control a terminal.
       let name = error.identifier.map { String(reflecting: $0.description) } ?? "a value"
-      let text = "The last change of \(name) is lost: \(error)\n"
-      _ = text.utf8.span.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+      printDiagnosis("The last change of \(name) is lost: \(error)")
     }
   }
+}
+
+/// Prints a line on standard error, for the author of the program.
+func printDiagnosis(_ text: String) {
+  _ = (text + "\n").utf8.span.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
 }

@@ -27,24 +27,24 @@ extension Store {
 
   /// Replaces the item with the same identifier in its place, or adds the item at the end. Throws the backend's errors,
   /// `.invalidIdentifier`, `.encodingFailed` and `.timedOut`, and then changes nothing if the backend has transactions.
-  public func insert(_ item: Item) async throws { try await perform([.insert([item])]) }
+  public func insert(_ item: Item) async throws(SecretError) { try await perform([.insert([item])]) }
 
   /// Adds or replaces items in one step, as the method for one item does. Of several items with one identifier, the
   /// last one is stored.
-  public func insert(_ items: [Item]) async throws { try await perform([.insert(items)]) }
+  public func insert(_ items: [Item]) async throws(SecretError) { try await perform([.insert(items)]) }
 
   /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
   /// `.invalidIdentifier` and `.timedOut`, and then changes nothing if the backend has transactions.
-  public func remove(_ item: Item) async throws { try await perform([.remove([item])]) }
+  public func remove(_ item: Item) async throws(SecretError) { try await perform([.remove([item])]) }
 
   /// Removes items in one step, as the method for one item does.
-  public func remove(_ items: [Item]) async throws { try await perform([.remove(items)]) }
+  public func remove(_ items: [Item]) async throws(SecretError) { try await perform([.remove(items)]) }
 
   /// Removes all items. A secret that does not decode as an item stays. Throws the backend's errors and `.timedOut`,
   /// and then changes nothing if the backend has transactions.
-  public func removeAll() async throws { try await perform([.removeAll]) }
+  public func removeAll() async throws(SecretError) { try await perform([.removeAll]) }
 
-  func perform(_ steps: [StoreOperation<Item>.Step]) async throws {
+  func perform(_ steps: [StoreOperation<Item>.Step]) async throws(SecretError) {
     let store = current()
     try await DefaultBackend.offPool { () throws(SecretError) in try store.performNow(steps) }
   }

@@ -13,7 +13,7 @@ extension Store where Item: Identifiable, Item.ID == UUID {
   /// backend.
   public convenience init(
     storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  ) async throws {
+  ) async throws(SecretError) {
     self.init(storage, coder, history) { $0.id.uuidString }
     try await itemsHaveLoaded()
   }

@@ -91,7 +91,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   public convenience init(
     storage: SecretScope, cacheIdentifier: any KeyPath<Item, String> & Sendable,
     coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  ) async throws {
+  ) async throws(SecretError) {
     self.init(storage, coder, history) { $0[keyPath: cacheIdentifier] }
     try await itemsHaveLoaded()
   }
@@ -119,7 +119,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   }
 
   /// Waits until the items are loaded. Throws the errors of the backend; a later call tries again.
-  public func itemsHaveLoaded() async throws {
+  public func itemsHaveLoaded() async throws(SecretError) {
     let store = current()
     try await DefaultBackend.offPool { () throws(SecretError) in try store.loadIfNeeded() }
   }
@@ -177,7 +177,7 @@ extension Store where Item: Identifiable, Item.ID == String {
   /// Creates a store of items that are identified by their `id`, and loads them. Throws the errors of the backend.
   public convenience init(
     storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  ) async throws {
+  ) async throws(SecretError) {
     self.init(storage, coder, history) { $0.id }
     try await itemsHaveLoaded()
   }
@@ -198,7 +198,7 @@ extension Store where Item: Identifiable, Item.ID: LosslessStringConvertible {
   /// the errors of the backend.
   public convenience init(
     storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  ) async throws
+  ) async throws(SecretError)
   where Item.ID: BinaryInteger {
     self.init(storage, coder, history) { $0.id.description }
     try await itemsHaveLoaded()

@@ -76,11 +76,7 @@ extension SecurelyStoredValue {
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> sending R
   ) async throws -> sending R {
-    let content = content
-    let lease = try await DefaultBackend.offPool { () throws(SecretError) in try content.place() }
-    return try await lease.backend.withLease(
-      of: lease.identifier, timeout: timeout, isolation: isolation
-    ) { _ in try await body() }
+    try await content.withLease(timeout: timeout, isolation: isolation, body)
   }
 
   /// Returns the value if it is fresh, and otherwise replaces it by the result of `refresh`, which only one of all

@@ -79,7 +79,11 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.
   ///
   /// In a debug build, a read inside a transaction of the value's own backend stops the program.
-  public var wrappedValue: Value? { content.getOrNil() }
+  public var wrappedValue: Value? {
+    get { content.getOrNil() }
+    @available(*, unavailable, message: "Use $NAME.set(_:), which can throw.")
+    set { fatalError() }
+  }
 
   /// The object itself, for calls such as `$token.set(…)`.
   public var projectedValue: SecurelyStoredValue<Value> { self }

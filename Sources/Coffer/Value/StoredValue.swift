@@ -65,7 +65,11 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   }
 
   /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
-  public var wrappedValue: Value { content.getOrNil() ?? defaultValue }
+  public var wrappedValue: Value {
+    get { content.getOrNil() ?? defaultValue }
+    @available(*, unavailable, message: "Use $NAME.set(_:), which can throw.")
+    set { fatalError() }
+  }
 
   /// The object itself, for calls such as `$count.set(…)`.
   public var projectedValue: StoredValue<Value> { self }
@@ -172,6 +176,14 @@ extension StoredValue {
   /// without `async`.
   public func flush() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.flush() }
+  }
+
+  /// Runs `body` while no other task or process has the lease of this value, as ``SecurelyStoredValue`` does.
+  public func withLease<R>(
+    timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> sending R
+  ) async throws -> sending R {
+    try await content.withLease(timeout: timeout, isolation: isolation, body)
   }
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the

@@ -258,6 +258,15 @@ final class TypedValue<Value: Sendable>: Sendable {
     }
   }
 
+  func withLease<R>(
+    timeout: Duration, isolation: isolated (any Actor)?, _ body: () async throws -> sending R
+  ) async throws -> sending R {
+    let lease = try await DefaultBackend.offPool { () throws(SecretError) in try self.place() }
+    return try await lease.backend.withLease(
+      of: lease.identifier, timeout: timeout, isolation: isolation
+    ) { _ in try await body() }
+  }
+
   func place() throws(SecretError) -> (backend: any SecretBackend, identifier: SecretIdentifier) {
     let hub = try hub()
     return (try hub.source.resolve(), hub.identifier)

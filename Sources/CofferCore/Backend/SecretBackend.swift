@@ -113,6 +113,14 @@ extension SecretBackend {
     try transaction { transaction throws(SecretError) in try RoutedAccess.whileOpen(transaction, body) }.get()
   }
 
+  /// Runs `body` in a transaction on a thread outside the cooperative pool, as ``perform(_:)`` does. Throws an error of
+  /// the store, and what `body` throws.
+  public func withTransaction<R: Sendable>(
+    _ body: @escaping @Sendable (any SecretTransaction) throws(SecretError) -> R
+  ) async throws(SecretError) -> R {
+    try await perform { backend throws(SecretError) in try backend.withTransaction(body) }
+  }
+
   /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. Call a backend
   /// from `async` code only in this way: calls block, and a keyring can show a prompt for minutes.
   ///

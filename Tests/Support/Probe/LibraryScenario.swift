@@ -25,6 +25,14 @@ struct LibraryScenario: Sendable {
     }
   }
 
+  /// Runs a chain of changes, and forgets to run another one.
+  static func chains() async throws {
+    let store = try await Store<Item>(storage: SecretScope(service: "items", backend: MemoryBackend()))
+    try await store.removeAll().insert(Item(id: "run")).run()
+    _ = await store.insert([Item(id: "forgotten")]).remove(Item(id: "run"))
+    Probe.write("\(store.items.map(\.id))\n")
+  }
+
   struct Item: Codable, Sendable, Equatable, Identifiable {
     var id: String
     var sent = Date().timeIntervalSince1970

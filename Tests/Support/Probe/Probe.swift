@@ -15,6 +15,7 @@ internal import Glibc
 ///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
 ///     CofferProbe count VAULT NAME FIRST LAST   counts in a vault that other machines use
 ///     CofferProbe scope                      uses a value inside and outside of a scope of a test
+///     CofferProbe chain                      makes chains of changes of a `Store`, and does not run one
 @main
 struct Probe {
   static func main() {
@@ -49,6 +50,7 @@ struct Probe {
         try RemoteWorker(vault: arguments[2], name: arguments[3], changes: changes).run()
       case ("value", 4): try DelayedValue.run(arguments[3])
       case ("scope", 2): waiting { await ScopeScenario.run() }
+      case ("chain", 2): waiting { try await LibraryScenario.chains() }
       default: fail("usage: CofferProbe memory|stress|refresh|leases|items|figures|value|count|scope …; see the source")
       }
     } catch let error as SecretError {

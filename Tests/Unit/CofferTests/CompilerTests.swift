@@ -162,7 +162,7 @@ import Testing
 
   @Test func aPropertyCannotBeAssigned() throws {
     try expectDiagnostic(
-      "cannot assign to property: 'token' is a get-only property",
+      "setter for 'token' is unavailable: Use $NAME.set(_:), which can throw.",
       of: """
         struct Model {
           @SecurelyStoredValue<String>(key: "token") var token

@@ -16,14 +16,28 @@ import Testing
     try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
   }
 
-  /// Runs `CofferProbe` once for each list of arguments, all at a time, and returns what each printed.
-  private func probes(_ arguments: [[String]], _ more: [String: String] = [:]) async throws -> [String] {
-    let text = try VaultKey.text(of: SecretBytes(key)).string()
-    let environment = directory.environment(more.merging(["COFFER_KEY": text]) { $1 })
+  private static func program() throws -> String {
     let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let program = (tests as NSString).deletingLastPathComponent + "/CofferProbe"
     try #require(
       FileManager.default.isExecutableFile(atPath: program), "there is no built probe at \(program)")
+    return program
+  }
+
+  @Test func aChainThatIsNotRunIsNamedInADebugBuild() throws {
+    let result = try ChildProcess.run(
+      [Self.program(), "chain"], environment: directory.environment([:]), timeout: .seconds(60))
+    #expect(result.status == 0 && result.outputText == "[\"run\"]\n")
+    #if DEBUG
+    #expect(result.errorText == "A chain of changes to a Store was never run: end it with run().\n")
+    #endif
+  }
+
+  /// Runs `CofferProbe` once for each list of arguments, all at a time, and returns what each printed.
+  private func probes(_ arguments: [[String]], _ more: [String: String] = [:]) async throws -> [String] {
+    let text = try VaultKey.text(of: SecretBytes(key)).string()
+    let environment = directory.environment(more.merging(["COFFER_KEY": text]) { $1 })
+    let program = try Self.program()
     return try await withThrowingTaskGroup(of: (Int, String).self) { group in
       for (index, arguments) in arguments.enumerated() {
         group.addTask {

@@ -59,7 +59,7 @@ import Testing
     try backend.trust()
   }
 
-  @Test func aWriteGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
+  @Test func aWriteGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() throws {
     let vault = try TestVault()
     let backend = vault.open(options: .impatient(.seconds(0.2)))
     try backend.withTransaction { _ throws(SecretError) in
