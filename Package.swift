@@ -47,31 +47,34 @@ let package = Package(
     .target(name: "CLinux"),
     .target(name: "CEarlyInit"),
 
-    .target(name: "CofferCore", dependencies: ["CSodium", "CLinux"]),
-    .target(name: "CofferSystem", dependencies: ["CofferCore", "CLinux"]),
-    .target(name: "CofferRemote"),
+    .target(name: "CofferLibc"),
+    .target(name: "CofferCore", dependencies: ["CofferLibc", "CSodium", "CLinux"]),
+    .target(name: "CofferSystem", dependencies: ["CofferCore", "CofferLibc", "CLinux"]),
+    .target(name: "CofferRemote", dependencies: ["CofferLibc"]),
     .target(name: "CofferVaultFormat", dependencies: ["CofferCore"]),
     .target(
       name: "CofferVault",
-      dependencies: ["CofferCore", "CofferRemote", "CofferSystem", "CofferVaultFormat", "CSodium", "CLinux"]),
+      dependencies: [
+        "CofferCore", "CofferLibc", "CofferRemote", "CofferSystem", "CofferVaultFormat", "CSodium", "CLinux",
+      ]),
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore", "CofferSystem",
+        "CofferCore", "CofferLibc", "CofferSystem",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),
     .target(
       name: "CofferConfiguration",
       dependencies: [
-        "CofferCore", "CofferSystem", "CofferVault", "CLinux",
+        "CofferCore", "CofferLibc", "CofferSystem", "CofferVault", "CLinux",
         .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
       ]
     ),
     .target(
       name: "Coffer",
       dependencies: [
-        "CofferCore", "CofferVault", "CofferConfiguration",
+        "CofferCore", "CofferLibc", "CofferVault", "CofferConfiguration",
         .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
       ]
     ),
@@ -88,7 +91,8 @@ let package = Package(
     .target(
       name: "CofferTool",
       dependencies: [
-        "Coffer", "CofferConfiguration", "CofferVault", "CofferSystem", "CofferCore", "CLinux", "CEarlyInit",
+        "Coffer", "CofferConfiguration", "CofferVault", "CofferSystem", "CofferCore", "CofferLibc", "CLinux",
+        "CEarlyInit",
         .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]

@@ -2,7 +2,7 @@ internal import CLinux
 internal import CofferCore
 internal import CofferSystem
 internal import CofferVault
-internal import Glibc
+internal import CofferLibc
 
 /// The environment and the configuration file. They determine which backend a program uses, and where a vault's
 /// credential comes from.

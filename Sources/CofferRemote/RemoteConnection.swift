@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// One end of the socket or the pipes between a program and a helper. Not thread-safe.
 package struct RemoteConnection: ~Copyable {
@@ -25,7 +25,7 @@ package struct RemoteConnection: ~Copyable {
       let count = bytes[sent...].withUnsafeBytes { rest in
         // A socket: without SIGPIPE, and without waiting beyond the deadline.
         let flags = Int32(Int(MSG_NOSIGNAL) | Int(MSG_DONTWAIT))
-        let count = Glibc.send(output, rest.baseAddress, rest.count, flags)
+        let count = CofferLibc.send(output, rest.baseAddress, rest.count, flags)
         return count < 0 && errno == ENOTSOCK ? write(output, rest.baseAddress, rest.count) : count
       }
       if count > 0 { sent += count } else if errno != EINTR && errno != EAGAIN { throw .ended }

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// An engine with one object, as a helper sees it.
 public protocol RemoteEngine {

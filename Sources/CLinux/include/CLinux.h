@@ -18,16 +18,21 @@ static inline int coffer_openat(int directory, const char *name, int flags, mode
   return openat(directory, name, flags, mode);
 }
 
+// glibc names these flags of open(2) publicly only for _GNU_SOURCE, musl always.
+#ifdef __O_PATH
+static const int coffer_O_PATH = __O_PATH;
+static const int coffer_O_TMPFILE = __O_TMPFILE;
+#else
+static const int coffer_O_PATH = O_PATH;
+static const int coffer_O_TMPFILE = O_TMPFILE;
+#endif
+
 /// Opens a directory to find other files in it (O_PATH), without following any link in the path.
 static inline int coffer_open_directory_without_links(const char *path) {
-  struct { unsigned long long flags, mode, resolve; } how = {.flags = __O_PATH | O_DIRECTORY | O_CLOEXEC};
+  struct { unsigned long long flags, mode, resolve; } how = {.flags = coffer_O_PATH | O_DIRECTORY | O_CLOEXEC};
   how.resolve = 0x06;  // RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
   return (int)syscall(437, AT_FDCWD, path, &how, sizeof how);  // SYS_openat2
 }
-
-/// Flags of open(2) that glibc names publicly only for _GNU_SOURCE.
-static const int coffer_O_PATH = __O_PATH;
-static const int coffer_O_TMPFILE = __O_TMPFILE;
 
 /// These two give a name to an open file, which may have none. The first needs a recent kernel or a capability, the
 /// second the file's path in /proc. Neither replaces an existing file.

@@ -1,5 +1,5 @@
 public import CofferCore
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// The changes that wait for a ``VaultStorable/saveDelay`` and are not stored yet.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 enum Executable {
   /// The last part of the executable's path, which is the service of values without one.

@@ -1,6 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// A descriptor that this process inherited with a key or a passphrase. It can be read only once, so its text is kept.
 /// Thread-safe.

@@ -2,7 +2,7 @@ internal import CLinux
 package import CofferCore
 internal import CofferSystem
 package import CofferVault
-internal import Glibc
+internal import CofferLibc
 
 extension SecretError.Code {
   /// The kernel keyring is full, or the system does not allow its use.

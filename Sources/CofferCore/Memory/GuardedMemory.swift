@@ -1,5 +1,5 @@
 internal import CSodium
-internal import Glibc
+internal import CofferLibc
 
 /// The memory of secret bytes: pages of libsodium that are locked, excluded from core dumps, and enclosed by guard
 /// pages.
@@ -130,7 +130,7 @@ enum GuardedMemory {
     switch origin {
     case .slab(let slab, let sizeClass): shared.withLock { $0.giveBack(block, sizeClass, to: slab) }
     case .guarded: sodium_free(block)
-    case .heap: Glibc.free(block)
+    case .heap: CofferLibc.free(block)
     }
   }
 

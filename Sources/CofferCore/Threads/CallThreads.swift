@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// Threads for calls that block, apart from the threads that run tasks.
 ///

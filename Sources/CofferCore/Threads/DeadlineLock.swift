@@ -1,5 +1,5 @@
 internal import CLinux
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// A lock between threads with a timeout.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// Work that is done before the process ends by `exit` or by the end of `main`. If a signal ends the process, the work

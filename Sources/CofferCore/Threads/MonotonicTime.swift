@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 extension timespec {
   /// The time on the clock `CLOCK_MONOTONIC` after `duration`.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// Runs `body` on a new thread, which receives no signals: the program's handlers run on the program's threads. Returns
 /// 0, or the `errno` of the system call that failed.

@@ -2,7 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The address of a session bus that already runs. Nothing here starts a bus.
 enum BusAddress {

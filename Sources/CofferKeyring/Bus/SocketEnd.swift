@@ -1,6 +1,6 @@
 #if Keyring
 internal import CLibsecret
-internal import Glibc
+internal import CofferLibc
 
 /// One end of a pair of connected sockets, for D-Bus messages within this process. Closed by `deinit`.
 final class SocketEnd: Sendable {
@@ -82,7 +82,7 @@ final class SocketEnd: Sendable {
       throw ServiceFailure(consuming: error)
     }
     defer { g_free(bytes) }
-    guard Glibc.send(number, bytes, Int(count), Int32(MSG_NOSIGNAL)) == Int(count) else {
+    guard CofferLibc.send(number, bytes, Int(count), Int32(MSG_NOSIGNAL)) == Int(count) else {
       throw .failed("libsecret did not accept the answer of the service")
     }
   }

@@ -1,6 +1,6 @@
 #if Keyring
 internal import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// Deletes and renames the items of a secret.
 struct ItemRemover {

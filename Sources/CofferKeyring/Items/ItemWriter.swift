@@ -1,6 +1,6 @@
 #if Keyring
 internal import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// Stores a secret: updates its item, or creates one.
 struct ItemWriter {

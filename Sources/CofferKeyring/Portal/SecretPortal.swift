@@ -1,7 +1,7 @@
 #if Keyring
 package import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The Secret portal, through which a sandboxed program gets a secret of its own from the user's keyring.
 ///

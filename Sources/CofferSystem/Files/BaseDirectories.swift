@@ -1,5 +1,5 @@
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// The directories of the XDG Base Directory Specification in a given environment.
 package struct BaseDirectories: Sendable {

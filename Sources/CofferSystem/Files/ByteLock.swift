@@ -1,5 +1,5 @@
 internal import CLinux
-internal import Glibc
+internal import CofferLibc
 
 /// Locks on single bytes of a file, which hold between threads and between processes.
 package enum ByteLock {

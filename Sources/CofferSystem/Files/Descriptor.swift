@@ -1,5 +1,5 @@
 internal import CLinux
-internal import Glibc
+internal import CofferLibc
 
 /// An open file descriptor, closed when the last reference to it is released.
 package final class Descriptor: Sendable {

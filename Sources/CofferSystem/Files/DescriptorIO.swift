@@ -1,5 +1,5 @@
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// Reads `descriptor` to its end, into guarded memory only.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// Why a file must not hold a key, a passphrase or a configuration: another user can read or change its contents.
 ///

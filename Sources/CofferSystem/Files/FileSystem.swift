@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// The calls on files that a vault makes. A test can replace the disk here.
 ///

@@ -1,5 +1,5 @@
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// The `errno` of a failed system call on a file, a process, a pipe or a terminal.
 package struct FileSystemError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// A file of mode 0600 that gets its name in a directory when its contents are complete.
 ///

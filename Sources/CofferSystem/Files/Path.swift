@@ -1,6 +1,6 @@
 internal import CLinux
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// Operations on paths, by their bytes.
 package enum Path {

@@ -1,5 +1,5 @@
 internal import CLinux
-internal import Glibc
+internal import CofferLibc
 
 /// Resolves a path name by name, and follows links itself.
 ///

@@ -1,6 +1,6 @@
 internal import CLinux
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// Files that only one user can read: keys, passphrases, exports and Coffer's own configuration.
 package enum PrivateFile {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 /// A private directory, held by its descriptor and locked until the last reference is released. Another directory that
 /// takes its name later is not changed.

@@ -1,5 +1,5 @@
 package import CofferCore
-internal import Glibc
+internal import CofferLibc
 
 /// A program that was run to its end, with its output in guarded memory.
 package struct CapturedProcess: ~Copyable {

@@ -1,5 +1,5 @@
 package import CLinux
-internal import Glibc
+internal import CofferLibc
 
 /// A program to start as a child process, with `posix_spawn`.
 package struct Spawn {

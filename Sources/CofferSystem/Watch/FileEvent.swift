@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CofferLibc
 
 struct FileEvent {
   let watch: Int32

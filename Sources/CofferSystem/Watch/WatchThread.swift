@@ -1,6 +1,6 @@
 internal import CLinux
 internal import CofferCore
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// The thread of this process that waits for changes of files, with one inotify instance for all directories, and calls

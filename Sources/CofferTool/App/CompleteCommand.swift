@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Glibc
+internal import CofferLibc
 
 struct CompleteCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import CEarlyInit
 internal import Coffer
-internal import Glibc
+internal import CofferLibc
 
 /// The root command, with every other command in a group of its help.
 struct SecretCommand: ParsableCommand {
@@ -75,7 +75,7 @@ struct SecretCommand: ParsableCommand {
         VaultNotes.print()
         let status = report(error, arguments)
         if status != 0 { ExportFormat.printFalse(arguments) }
-        Glibc.exit(status)
+        CofferLibc.exit(status)
       }
     }
   }

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Signals that are blocked on this thread until an operation has been completed or undone.
 ///

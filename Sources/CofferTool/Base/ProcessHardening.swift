@@ -1,5 +1,5 @@
 internal import CLinux
-internal import Glibc
+internal import CofferLibc
 
 /// Protects this process against core dumps, debuggers and crash handlers, and restores the previous settings for a
 /// command that it runs.

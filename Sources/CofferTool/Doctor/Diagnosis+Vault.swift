@@ -1,7 +1,7 @@
 internal import Coffer
 internal import CofferSystem
 internal import FoundationEssentials
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 extension Diagnosis {

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The command that `VISUAL` or `EDITOR` contains, with the options that keep a known editor from leaving copies of the
 /// text.

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import FoundationEssentials
-internal import Glibc
+internal import CofferLibc
 
 /// The password store of `pass`: a directory tree of files encrypted by gpg, whose paths are the names.
 struct PasswordStore {

@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Asks git about a file in a work tree.
 enum GitWorkTree {

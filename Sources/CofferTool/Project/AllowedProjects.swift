@@ -1,7 +1,7 @@
 internal import CofferConfiguration
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The project files that the user has allowed: for each path, what the file declared at that time.
 ///

@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// The project's file that this process follows: the nearest one from the working directory up to the boundary of the

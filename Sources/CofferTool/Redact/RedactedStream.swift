@@ -1,5 +1,5 @@
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// A stream of a command's output through the redactor. Neither reading nor writing waits. Not thread-safe.
 final class RedactedStream {
@@ -28,7 +28,7 @@ final class RedactedStream {
   func read() {
     guard let source else { return }
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    let count = Glibc.read(source.number, &buffer, buffer.count)
+    let count = CofferLibc.read(source.number, &buffer, buffer.count)
     if count > 0 {
       pending += redactor.redact(buffer[..<count])
       pauseEnds = redactor.isHolding ? .now + .milliseconds(50) : nil
@@ -47,7 +47,7 @@ final class RedactedStream {
   /// Writes once: up to PIPE_BUF bytes, for which write(2) does not wait if poll(2) reports that there is room.
   func write() {
     guard !pending.isEmpty else { return }
-    let count = Glibc.write(destination, pending, min(pending.count, 4096))
+    let count = CofferLibc.write(destination, pending, min(pending.count, 4096))
     if count >= 0 {
       pending.removeFirst(count)
     } else if errno != EINTR && errno != EAGAIN {

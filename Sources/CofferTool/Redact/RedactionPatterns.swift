@@ -1,5 +1,5 @@
 internal import Coffer
-internal import Glibc
+internal import CofferLibc
 
 /// What ``OutputRedactor`` searches for: the values of variables, and the forms in which programs print them.
 ///

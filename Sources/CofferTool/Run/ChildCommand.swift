@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The command of `run` as a child of this process, which removes the command's files when it has ended, and starts it
 /// again when its secrets change. With `isRedacted`, the child is the relay of the command's output.

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Coffer
-internal import Glibc
+internal import CofferLibc
 
 /// The environment of a command, in guarded memory: `NAME=value` and a NUL for each variable.
 struct CommandEnvironment: ~Copyable {

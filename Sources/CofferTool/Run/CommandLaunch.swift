@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// What `run --redact` passes to the relay of the command's output, in a file in memory: the command's environment, and
 /// which of its values to redact.

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 extension CommandRelay {
   /// Starts the command, or prints why it cannot be started and throws the exit status.

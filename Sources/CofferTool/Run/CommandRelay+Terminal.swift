@@ -1,5 +1,5 @@
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Keys, sizes and job control between the outer terminal and the inner one.
 extension CommandRelay {

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// A command that runs as a child with its output redacted, and this process between it and the terminal.
 ///

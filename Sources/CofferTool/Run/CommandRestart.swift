@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Decides when a command is ended and started again, after a change of a secret that it was given. Not thread-safe.
 final class CommandRestart {

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import CLinux
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// A command that runs as a child in this process's group, as if it had been started directly: keys on the terminal
 /// reach it, signals sent to this process are forwarded to it, and this process ends as it ends.

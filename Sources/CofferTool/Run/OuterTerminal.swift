@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The terminal of this process. While it is raw, its keys go to a command on an inner terminal. Not thread-safe.
 ///

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// This program, executed anew for a part of `run --redact`.
 enum OwnProgram {

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The file of a command, found as execvp(3) finds it, before the command's environment is made: a `PATH` among the
 /// command's variables does not decide which program is started.

@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The connection between the relay and the leader of the command's session.
 struct SessionChannel {
@@ -33,7 +33,7 @@ struct SessionChannel {
   /// Sends a message. A failure is ignored: then the other side has ended, which this side notices in another way.
   func send(_ message: Message, _ signal: Int32 = 0) {
     var fields: Fields = (message.rawValue, signal)
-    _ = Glibc.send(descriptor.number, &fields, MemoryLayout<Fields>.size, Int32(MSG_NOSIGNAL))
+    _ = CofferLibc.send(descriptor.number, &fields, MemoryLayout<Fields>.size, Int32(MSG_NOSIGNAL))
   }
 
   /// Receives a message that has arrived. Returns `nil` if the other side has ended.

@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Values in files for another program, on a file system in memory and in a private directory.
 final class ValueFiles {

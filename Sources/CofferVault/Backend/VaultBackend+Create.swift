@@ -1,7 +1,7 @@
 public import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
+internal import CofferLibc
 
 extension VaultBackend {
   /// Creates an empty vault with one key slot, in an existing directory. Returns the vault when it is on the disk.

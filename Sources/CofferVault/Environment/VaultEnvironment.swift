@@ -1,7 +1,7 @@
 internal import CLinux
 package import CofferSystem
 package import FoundationEssentials
-internal import Glibc
+internal import CofferLibc
 
 /// Everything that a vault needs from outside: the disk, randomness, clocks, and the user.
 package struct VaultEnvironment: Sendable {

@@ -1,6 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// An open vault file on this machine. Thread-safe.
 final class LocalFile: MediumFile {

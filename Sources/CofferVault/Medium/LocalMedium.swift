@@ -1,6 +1,6 @@
 package import CofferCore
 package import CofferSystem
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// The place of a vault's file on this machine: a path.

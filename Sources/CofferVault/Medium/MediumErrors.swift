@@ -1,6 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 extension SecretError {
   /// The error for a failed system call on the vault at `path`. `action` is a verb for the message.

@@ -1,7 +1,7 @@
 internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
+internal import CofferLibc
 
 // The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes short reads
 // and writes, and turns failures into errors about the vault's path.

@@ -1,7 +1,7 @@
 package import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
+internal import CofferLibc
 
 /// A copy of a vault as it was at one moment: bytes that came through a pipe, or a file. It is only read. Thread-safe.
 package final class VaultImage: MediumFile {

@@ -267,11 +267,15 @@ package final class VaultSnapshot: Sendable {
     }
   }
 
-  /// Whether a version of the secret is in conflict with `newest`, its current one.
+  /// Whether a version of the secret is in conflict with `newest`, its current one. `false` if its other records are
+  /// damaged, because a lookup does not need them.
   func isInConflict(_ newest: BlockEntry) throws(SecretError) -> Bool {
     // Only a merge makes conflicts, and it writes the base.
     if newest.record.sequence > base.sequence { return false }
-    return try records(newest.record.identifier(), id: newest.record.id).isInConflict
+    do throws(SecretError) { return try records(newest.record.identifier(), id: newest.record.id).isInConflict } catch {
+      if error.code == .tampered { return false }
+      throw error
+    }
   }
 
   /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if `service` is

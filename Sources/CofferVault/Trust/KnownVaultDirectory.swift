@@ -1,6 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The directory of the known-vault records.
 enum KnownVaultDirectory {

@@ -172,7 +172,7 @@ import Testing
   @Test func withoutABackendTheErrorNamesWhatIsMissing() throws {
     let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
     #expect(error.code == .noBackend)
-    #expect(error.advice?.contains("Create a vault with VaultBackend.create") == true)
+    #expect(error.advice?.contains("VaultBackend.create") == true)
   }
 
   #if !Keyring

@@ -1,7 +1,7 @@
 internal import CEarlyInit
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The environment variables that the tool reads itself. The library reads the variables that open a vault.
 enum Environment {

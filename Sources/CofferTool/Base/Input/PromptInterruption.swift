@@ -3,7 +3,7 @@ internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Dispatch
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// Dismisses the keyring's prompt when a signal ends this process. Otherwise the prompt would stay on the screen

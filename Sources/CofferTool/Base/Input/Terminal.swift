@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The terminal device, for prompts. Standard input and output may be redirected.
 struct Terminal {

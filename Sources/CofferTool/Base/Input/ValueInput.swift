@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The source of a value: a file, a pipe or a prompt, but never an argument.
 ///

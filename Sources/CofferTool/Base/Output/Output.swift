@@ -2,7 +2,7 @@ internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import FoundationEssentials
-internal import Glibc
+internal import CofferLibc
 internal import Synchronization
 
 /// One of this process's output streams. Requested output goes to ``standard``, messages to ``messages``. Nothing is

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The destination of `--output`: a file that is replaced as a whole, or an open descriptor, a FIFO or a device.
 enum OutputFile {

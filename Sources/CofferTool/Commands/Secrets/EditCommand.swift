@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
-internal import Glibc
+internal import CofferLibc
 
 struct GenerateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Coffer
 internal import CofferSystem
 internal import FoundationEssentials
-internal import Glibc
+internal import CofferLibc
 
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

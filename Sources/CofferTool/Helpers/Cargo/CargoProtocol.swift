@@ -1,6 +1,6 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// Version 1 of cargo's credential provider protocol: a line of JSON for each message.
 enum CargoProtocol {

@@ -3,7 +3,7 @@ internal import CofferCore
 internal import CofferRemote
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
+internal import CofferLibc
 
 /// The sealed copy of a vault on an engine that this machine keeps: a vault file, and beside it the engine's name for
 /// that state. Several processes may write it: a copy that does not fit its name is not used.

@@ -2,7 +2,7 @@ internal import CLinux
 internal import CofferCore
 internal import CofferRemote
 internal import CofferSystem
-internal import Glibc
+internal import CofferLibc
 
 /// The program `coffer-remote-NAME`, which speaks with an engine for this process. It is started at the first request,
 /// ends with this object, and is started again if it has ended. It gets the vault's sealed bytes and never a key.
