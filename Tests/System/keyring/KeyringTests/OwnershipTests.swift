@@ -147,7 +147,9 @@ import Testing
   @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() async throws {
     try create("theirs", "t", ["target": "work", "application": "vpn"])
     try backend.store("there", other)
-    #expect(thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: false) }?.code == .alreadyExists)
+    #expect(
+      thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: false) }?.code
+        == .alreadyExists)
     #expect(try backend.text(other) == "there")
     let created = try #require(try backend.item(identifier)?.metadata.created)
     try await waitForNextSecond()
@@ -156,7 +158,8 @@ import Testing
     #expect(items.count == 1 && items.first?.value == "t" && items.first?.label == "theirs")
     #expect(items.first?.attributes["target"] == "work" && items.first?.attributes["username"] == "bob")
     #expect(try backend.item(other)?.metadata.created == created)
-    #expect(thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: true) }?.code == .missing)
+    #expect(
+      thrown { () throws(SecretError) in try backend.move(identifier, to: other, replacing: true) }?.code == .missing)
   }
 
   @Test func aMoveReplacesNoneOfSeveralDifferentItemsUnlessAllAreMeant() throws {
