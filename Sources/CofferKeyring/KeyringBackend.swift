@@ -329,7 +329,9 @@ public final class KeyringBackend: ItemBackend {
       }
     }
     if let last, last.isLocked { throw last }
-    throw .error(.conflict, "Other programs changed the secret during each of four attempts.", advice: "Try again.")
+    throw .error(
+      .conflict, "Other programs changed the secret during each of four attempts.", advice: "Try again.",
+      effect: .unknown)
   }
 }
 #endif

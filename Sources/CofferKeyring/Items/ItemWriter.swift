@@ -124,7 +124,7 @@ struct ItemWriter {
     if let item, try search.secret(of: item.path).isEqual(to: value) { return }
     throw .error(
       .io, "The keyring accepted “\(identifier.account)”, but does not have it.",
-      advice: "Check which program provides org.freedesktop.secrets on the session bus.")
+      advice: "Check which program provides org.freedesktop.secrets on the session bus.", effect: .unknown)
   }
 
   /// Returns the metadata for `item`, or for a new item.
