@@ -89,7 +89,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// errors.
   public func reset() throws(SecretError) { try content.set(nil) }
 
-  /// Removes the stored value with its earlier versions, as ``SecurelyStoredValue/erase()`` does.
+  /// Removes the stored value with its earlier versions, as `erase` of ``SecurelyStoredValue`` does. Throws its errors.
   @discardableResult
   public func erase() throws(SecretError) -> Bool { try content.erase() }
 
