@@ -252,8 +252,9 @@ public final class KeyringBackend: ItemBackend {
     try remove(identifier, all: true)
   }
 
-  /// Gives the secret the identifier `new`. Throws `.missing`, `.alreadyExists`, `.ambiguous` if the items are different
-  /// secrets, and the errors of the service. The original is then kept. If a copy remains, the reason says so.
+  /// Gives the secret the identifier `new`. Throws `.missing`, `.alreadyExists`, `.ambiguous` if the items are
+  /// different secrets, and the errors of the service. The original is then kept. If a copy remains, the reason says
+  /// so.
   public func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
   ) throws(SecretError) {

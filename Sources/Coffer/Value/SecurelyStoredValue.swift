@@ -171,9 +171,9 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// The call reads the current value, and blocks like `get()`. Each stream yields every change that is made through
   /// this backend object. Changes by other processes or through other backend objects are seen when the backend checks
   /// for them, so several can be reported as one. A change in a locked keyring is yielded when the keyring is unlocked;
-  /// the stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil`,
-  /// as for a missing value: ``results`` tells them apart. If no backend can be chosen yet, the stream yields the value
-  /// as soon as one can be.
+  /// the stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields
+  /// `nil`, as for a missing value: ``results`` tells them apart. If no backend can be chosen yet, the stream yields
+  /// the value as soon as one can be.
   ///
   /// Values that were not consumed yet are kept in guarded memory: at most 4096 values, and at most 1 MiB together, but
   /// always the newest. Older ones are dropped.

@@ -246,8 +246,8 @@ enum GitWorkTree {
       + "\(Path.parent(of: path))/.gitattributes: \(attributesLine(for: path))"
   }
 
-  /// The names of a path for records, also if it does not exist: as it is, with the links of its directory resolved, and
-  /// with all links resolved.
+  /// The names of a path for records, also if it does not exist: as it is, with the links of its directory resolved,
+  /// and with all links resolved.
   static func names(of path: String) throws(SecretError) -> [String] {
     let path = try Path.absolute(path)
     return [path, resolved(Path.parent(of: path)) + "/" + Path.name(of: path), resolved(path)]

@@ -64,17 +64,17 @@ extension VaultBackend {
     }
   }
 
-  /// For a file that is about to get these names in a work tree. `isStrict`: a record of the vault at a path in the work
-  /// tree has the policy strict. `isBehind`: the file does not show the state that was seen last at one of the names, or,
-  /// if nothing was seen there, the newest state that was seen of the vault.
+  /// For a file that is about to get these names in a work tree. `isStrict`: a record of the vault at a path in the
+  /// work tree has the policy strict. `isBehind`: the file does not show the state that was seen last at one of the
+  /// names, or, if nothing was seen there, the newest state that was seen of the vault.
   package func compare(
     at names: [String], below workTree: String?
   ) throws(SecretError) -> (isStrict: Bool, isBehind: Bool) {
     try withUnconfirmed { known, vault throws(SecretError) in try known.compare(vault, at: names, below: workTree) }
   }
 
-  /// Records the state of this file, a merge that is about to get these names, in those of their records whose state the
-  /// file shows.
+  /// Records the state of this file, a merge that is about to get these names, in those of their records whose state
+  /// the file shows.
   package func recordMerge(at names: [String]) throws(SecretError) {
     try withUnconfirmed { known, vault throws(SecretError) in try known.recordMerge(vault, at: names) }
   }

@@ -231,9 +231,9 @@ final class VaultTransaction: SecretTransaction {
 }
 
 extension VaultTransaction {
-  /// The new name gets all versions with their times, those within the history limit. But if it already has versions, it
-  /// gets only the current version, with the present time. A damaged earlier version is left out. Under the old name, all
-  /// versions stay as those of a removed secret.
+  /// The new name gets all versions with their times, those within the history limit. But if it already has versions,
+  /// it gets only the current version, with the present time. A damaged earlier version is left out. Under the old
+  /// name, all versions stay as those of a removed secret.
   func move(_ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
     guard let secret = try secret(old) else { throw .missing(old) }
     if old == new { return }
