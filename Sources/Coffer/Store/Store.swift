@@ -105,8 +105,9 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     return store.state.withLock { $0.contents.items }
   }
 
-  /// The error of the last attempt to load the items, or `nil` if they are loaded or not tried yet. While it is set,
-  /// the store tries again every few seconds, without a prompt. Observation tracks it.
+  /// Why the items could not be loaded, or `nil` if they are loaded or were not tried yet. A store that loads in the
+  /// background tries again, without a prompt: after two seconds, and later at least once a minute. Observation tracks
+  /// this property.
   public var loadError: SecretError? {
     let store = current(loading: true)
     store.registrar.access(store, keyPath: \.items)

@@ -19,7 +19,7 @@ public struct StoreEvent<Item: Sendable>: Sendable {
   /// All items for ``Operation/loaded``, none for ``Operation/initialized``, and otherwise the items that were inserted
   /// or removed.
   public let items: [Item]
-  /// Why the items could not be loaded, or `nil`. The store tries again.
+  /// Why the items could not be loaded, or `nil`: see ``Store/loadError``.
   public var error: SecretError?
 }
 

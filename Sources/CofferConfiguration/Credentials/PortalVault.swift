@@ -49,7 +49,7 @@ extension BackendConfiguration {
     } catch {
       throw SecretError(
         error.code, "The vault \(path) was created, but has no recovery key: \(error.reason)",
-        advice: "Remove it while it is empty, or add another key.")
+        advice: "Remove it while it is empty, or add another key.", effect: .changed)
     }
     return recovery
   }

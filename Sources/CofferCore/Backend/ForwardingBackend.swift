@@ -12,15 +12,15 @@
 ///
 /// Every call on secrets passes ``decorate(_:for:)``: those of the backend, those in its transactions, and those of
 /// ``withoutPrompts``. Each method throws what it throws, and what the same method of ``base`` throws.
-open class ForwardingBackend: SecretBackend, @unchecked Sendable {
+open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` does not change
   /// The backend that gets the calls.
   public let base: any SecretBackend
 
   /// Creates a backend that passes its calls to `base`.
   public init(_ base: any SecretBackend) { self.base = base }
 
-  /// Returns who gets the call. `access` is ``base``, one of its transactions, or its `withoutPrompts`, and the result
-  /// if a subclass does not override this. What it throws, the call throws.
+  /// Returns the access that gets the call. `access` is ``base``, a transaction of it, or its `withoutPrompts`. Unless
+  /// a subclass overrides this, the result is `access`. If this throws, the call throws the error.
   open func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
     access
   }
@@ -130,7 +130,7 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {
     return other === base ? self : Unprompted(other, decorator: self)
   }
 
-  private final class Unprompted: ForwardingBackend, @unchecked Sendable {
+  private final class Unprompted: ForwardingBackend, @unchecked Sendable {  // `decorator` does not change
     let decorator: ForwardingBackend
 
     init(_ base: any SecretBackend, decorator: ForwardingBackend) {

@@ -219,7 +219,10 @@ extension SecretAccess {
     if identifier == new { return }
     if !replacing, try item(new) != nil { throw .taken(new) }
     try store(secret.value, for: new, metadata: .replace(secret.metadata))
-    try remove(identifier)
+    do throws(SecretError) { try remove(identifier) } catch {
+      // Outside of a transaction, the copy stays.
+      throw self is any SecretBackend ? error.with(.changed) : error
+    }
   }
 
   /// Reads one secret after the other. Throws what `body` throws, and an error of the store.

@@ -29,7 +29,7 @@ public struct SecretError: Error, Hashable, Sendable {
   public enum Effect: Hashable, Sendable {
     /// Nothing was changed.
     case none
-    /// The change was made, or some of it, and stays.
+    /// The change stays in the store, or a part of it does.
     case changed
     /// The change may have been made or not. Read the secret before you repeat it.
     case unknown

@@ -89,7 +89,7 @@ extension VaultBackend {
         changes.advances = true
       }
     }
-    return try self.pin()
+    do throws(SecretError) { return try self.pin() } catch { throw error.with(.changed) }
   }
 }
 

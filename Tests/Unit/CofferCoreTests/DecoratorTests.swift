@@ -91,4 +91,23 @@ import Testing
       #expect(thrown { () throws(SecretError) in try ended.erase(identifier) }?.code == .conflict)
     }
   }
+
+  /// A backend without transactions, whose steps can fail.
+  private final class Steps: SecretBackend, PassingAccess {
+    let failing: FailingBackend
+    init(_ failing: FailingBackend) { self.failing = failing }
+    var base: any SecretAccess { failing }
+  }
+
+  @Test func aMoveThatEndsHalfwaySaysThatItsCopyStays() throws {
+    let failing = FailingBackend(memory)
+    let new = try SecretIdentifier(service: "service", account: "new")
+    failing.fail(.remove, with: SecretError(.denied, "The test says so."))
+    let late = thrown { () throws(SecretError) in try Steps(failing).move(identifier, to: new, replacing: false) }
+    #expect(late?.code == .denied && late?.effect == .changed)
+    #expect(try memory.lookUp(new)?.array() == Array("2".utf8))
+    failing.fail(.store, with: SecretError(.denied, "The test says so."))
+    let early = thrown { () throws(SecretError) in try Steps(failing).move(identifier, to: new, replacing: true) }
+    #expect(early?.effect == SecretError.Effect.none)
+  }
 }

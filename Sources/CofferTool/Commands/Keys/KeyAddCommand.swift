@@ -53,7 +53,8 @@ struct KeyAddCommand: ParsableCommand {
       } catch {
         throw SecretError(
           error.code, "\(error.reason) Do not rely on the key that was printed.",
-          advice: "See with secret key list whether its slot exists, and add another recovery key.")
+          advice: "See with secret key list whether its slot exists, and add another recovery key.",
+          effect: error.effect)
       }
       inform("Write the key down and keep it away from the vault. To use it: secret key recover")
     } else {

@@ -37,6 +37,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
     }
     let new = try editor.vault.replaceKeySlot(
       id: slot.id, with: .passphrase(try editor.newPassphrase()), opened: missing.isEmpty ? opened : nil)
+    changed("The passphrase was changed.")
     if missing.isEmpty { editor.noteNewMasterKey() }
     inform("Changed the passphrase. Its key slot is now \(new.summary).")
     if missing.isEmpty {

@@ -44,17 +44,17 @@ struct KeyFile {
     case true?:
       return SecretError(
         error.code, "\(error.reason) The key file \(path) is kept, because it opens the vault \(vault.path).",
-        advice: "Check the disk, and then the vault with secret verify.")
+        advice: "Check the disk, and then the vault with secret verify.", effect: .changed)
     case nil:
       return SecretError(
         error.code, "\(error.reason) The key file \(path) is kept, because the vault \(vault.path) may need it.",
-        advice: "Try it later with secret verify. If it does not open the vault, remove it.")
+        advice: "Try it later with secret verify. If it does not open the vault, remove it.", effect: .unknown)
     case false?: break
     }
     if unlink(path) == 0 || errno == ENOENT { return error }
     return SecretError(
       error.code, "\(error.reason) The key file \(path) could not be removed, and opens nothing.",
-      advice: "Remove it.")
+      advice: "Remove it.", effect: error.effect)
   }
 }
 

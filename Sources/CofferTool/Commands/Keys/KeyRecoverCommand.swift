@@ -36,6 +36,7 @@ struct KeyRecoverCommand: ParsableCommand {
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
     let isRecorded = try editor.record(keyFile: added.path)
+    changed("The key in \(added.path) opens the vault now.")
     inform("The key in \(added.path) now opens the vault, and the recovery key still does.")
     if !isRecorded, let other = try editor.vault.otherCopy() {
       note(

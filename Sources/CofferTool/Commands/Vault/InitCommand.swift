@@ -157,13 +157,13 @@ struct InitCommand: ParsableCommand {
   /// The error to report if the vault was not created, or if it was created but may not be on the disk yet.
   private static func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
     if error.code == .outcomeUnknown {
-      return SecretError(error.code, error.reason, advice: "Try secret verify before you repeat it.")
+      return SecretError(error.code, error.reason, advice: "Try secret verify before you repeat it.", effect: .unknown)
     }
     do throws(SecretError) { if try !vault.opens() { return error } } catch { return error }
     return SecretError(
       error.code,
       "\(error.reason) The vault \(vault.path) was created, but may be lost if the power fails now.",
-      advice: "Check the disk, and then the vault with secret verify.")
+      advice: "Check the disk, and then the vault with secret verify.", effect: .changed)
   }
 
   /// Records the key file's path. A vault at the default path becomes the backend to use, and `isChosen` is true.
@@ -179,7 +179,7 @@ struct InitCommand: ParsableCommand {
     } catch {
       throw SecretError(
         error.code, "The vault \(path) was created, but could not be recorded: \(error.reason)",
-        advice: advice)
+        advice: advice, effect: .changed)
     }
   }
 
