@@ -44,7 +44,7 @@ public final class MemoryBackend: SecretBackend {
   // MARK: SecretBackend
 
   /// All features.
-  public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
+  public var features: SecretFeatures { [.transactions, .changes, .leases, .history] }
 
   /// Returns the secret, or `nil` if there is no such secret. Throws `.conflict` or `.timedOut`.
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
@@ -143,10 +143,10 @@ public final class MemoryBackend: SecretBackend {
   // MARK: The limit
 
   /// Returns the limit beyond which earlier versions are dropped. Throws `.conflict` or `.timedOut`.
-  public func historyLimit() throws(SecretError) -> HistoryLimit { try read { state in state.limit } }
+  package func historyLimit() throws(SecretError) -> HistoryLimit { try read { state in state.limit } }
 
   /// Changes the limit, and wipes the versions beyond it. Throws `.conflict` or `.timedOut`.
-  public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
+  package func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
     try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in state.setLimit(limit, now: now()) }
   }
 }

@@ -69,7 +69,7 @@ public final class KeyringBackend: ItemBackend {
   /// nothing.
   ///
   /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for
-  /// at most ``KeyringOptions/connectTimeout``. Thread-safe.
+  /// at most a quarter of ``KeyringOptions/timeout``. Thread-safe.
   public func isAvailable() throws(SecretError) -> Bool {
     do throws(SecretError) { return try connection.isAvailable() } catch  where error.code == .unavailable {
       return false
@@ -105,7 +105,7 @@ public final class KeyringBackend: ItemBackend {
   package func shareDeadline() { connection.shareDeadline() }
 
   /// Changes, leases and attributes.
-  public var features: SecretFeatures { [.changes, .leases, .attributes] }
+  public var features: SecretFeatures { [.changes, .leases] }
 
   /// Returns the secret, or `nil` if there is none. Throws the errors of the service.
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
@@ -213,7 +213,7 @@ public final class KeyringBackend: ItemBackend {
   /// Returns a stream of the changes that the service's signals report, made by any program.
   ///
   /// The subscription is in force when this returns, unless the service cannot be reached within
-  /// ``KeyringOptions/connectTimeout``. The backend then tries again, and reports a change of everything once it has
+  /// a quarter of ``KeyringOptions/timeout``. The backend then tries again, and reports a change of everything once it has
   /// connected. Changes within 20 milliseconds may be reported as one.
   public func changes() -> AsyncStream<SecretChange> { watcher.subscribe() }
 

@@ -53,7 +53,7 @@ extension Check {
       }
     },
 
-    Check(name: "creation-time-can-be-given", omittedBy: .givenCreationTime) { context, _, a in
+    Check(name: "creation-time-can-be-given", omittedBy: .creationTime) { context, _, a in
       let created = Date(timeIntervalSince1970: 1_000_000_000)
       var metadata = SecretMetadata()
       metadata.created = created

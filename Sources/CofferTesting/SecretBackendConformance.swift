@@ -92,7 +92,7 @@ extension SecretBackendConformance {
     /// The maximum size of a value in bytes, or `nil` if the backend has no maximum. 16 MiB by default.
     public var maximumSecretSize: Int? = 16 * 1024 * 1024
     /// The size in bytes of the largest value that a check stores, if the backend accepts it. 16 MiB by default.
-    public var largestTriedSize = 16 * 1024 * 1024
+    package var largestTriedSize = 16 * 1024 * 1024
     /// The size in bytes of the longest service and account that a check uses. 1024 by default.
     public var maximumNameLength = SecretIdentifier.maximumLength
     /// The capabilities that the backend does not have. None by default.
@@ -101,15 +101,15 @@ extension SecretBackendConformance {
     /// versions of other secrets may be dropped. `nil`, the default, skips these checks.
     public var setHistoryVersions: (@Sendable (any SecretBackend, Int) throws -> Void)?
     /// The number of threads in concurrency checks. 8 by default.
-    public var threadCount = 8
+    package var threadCount = 8
     /// The number of writes of each of those threads. 25 by default.
-    public var roundCount = 25
+    package var roundCount = 25
     /// The time after which a check fails. 5 minutes by default.
     public var checkTimeout = Duration.seconds(300)
     /// The time in which a change must be reported. 1 minute by default.
     public var changeTimeout = Duration.seconds(60)
     /// The time in which a duplicate of a change would be reported. 0.2 seconds by default.
-    public var duplicateInterval = Duration.milliseconds(200)
+    package var duplicateInterval = Duration.milliseconds(200)
 
     /// Creates the default options.
     public init() {}
@@ -128,14 +128,12 @@ extension SecretBackendConformance {
     public static let attributes = Omissions(rawValue: 1 << 1)
     /// The backend keeps no expiry.
     public static let expiry = Omissions(rawValue: 1 << 2)
-    /// The backend ignores a creation time in the metadata of a store.
-    public static let givenCreationTime = Omissions(rawValue: 1 << 3)
-    /// The backend changes the creation time when a secret is overwritten.
-    public static let creationTime = Omissions(rawValue: 1 << 4)
+    /// The backend ignores a creation time in the metadata of a store, or changes it when a secret is overwritten.
+    public static let creationTime = Omissions(rawValue: 1 << 3)
     /// The backend may report a change several times, or as a change of everything.
-    public static let exactChanges = Omissions(rawValue: 1 << 5)
+    public static let exactChanges = Omissions(rawValue: 1 << 4)
     /// The backend can be used by one thread at a time only.
-    public static let concurrency = Omissions(rawValue: 1 << 6)
+    public static let concurrency = Omissions(rawValue: 1 << 5)
   }
 }
 

@@ -49,10 +49,10 @@ public protocol VaultStorable {
   /// Specify the service, so that the executable can be renamed.
   static var storage: SecretScope { get }
 
-  /// The label as in ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``. The default is none.
+  /// The label as in ``SecurelyStoredValue/init(key:in:service:backend:coder:label:history:)``. The default is none.
   static var label: String? { get }
 
-  /// The history as in ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``. The default is none.
+  /// The history as in ``SecurelyStoredValue/init(key:in:service:backend:coder:label:history:)``. The default is none.
   static var history: History { get }
 
   /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.

@@ -29,7 +29,7 @@ extension StoredValue {
     self.init(
       key, definition.defaultValue,
       TypedValue(
-        key, scope.service, scope.backend, .init(coder, versions), definition.label, definition.history,
+        key, scope, .init(coder, versions), definition.label, definition.history,
         definition: .init(version: versions.current, delay: definition.saveDelay, isSame: { $0 == $1 })))
   }
 }

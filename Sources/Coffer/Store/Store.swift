@@ -105,6 +105,14 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     return store.state.withLock { $0.contents.items }
   }
 
+  /// The item with the identifier `id`, or `nil` if there is none, or if the items are not loaded.
+  public subscript(id id: String) -> Item? {
+    let store = current(loading: true)
+    store.registrar.access(store, keyPath: \.items)
+    guard let identifier = try? SecretIdentifier(service: storage.service, account: id) else { return nil }
+    return store.state.withLock { $0.contents.entry(identifier)?.item }
+  }
+
   /// Why the items could not be loaded, or `nil` if they are loaded or were not tried yet. A store that loads in the
   /// background tries again, without a prompt: after two seconds, and later at least once a minute. Observation tracks
   /// this property.

@@ -21,7 +21,7 @@ public enum DefaultBackend {
   private static let outsideOfScopes = BackendSource { () throws(SecretError) in
     throw SecretError(
       .noBackend, "This code runs outside of every scope of DefaultBackend.withOnly, such as in a detached task.",
-      advice: "Give its values a backend, or run it in DefaultBackend.with(_:).")
+      advice: "Give its values a backend, or run it in DefaultBackend.withOnly(_:).")
   }
 
   static var source: BackendSource {
@@ -51,18 +51,13 @@ public enum DefaultBackend {
     replacement.withLock { $0 = source }
   }
 
-  /// Runs `operation` with another backend for this task and its child tasks.
-  ///
-  /// Detached tasks, Dispatch queues and threads that `operation` starts use the backend of the process. Throws what
-  /// `operation` throws.
-  public static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
+  package static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     let source = BackendSource(given: backend)
     defer { source.releaseKept() }
     return try $ofTask.withValue(source, operation: operation)
   }
 
-  /// Runs `operation` with another backend for this task and its child tasks. Throws what `operation` throws.
-  public static func with<R>(
+  package static func with<R>(
     _ backend: any SecretBackend, isolation: isolated (any Actor)? = #isolation,
     operation: () async throws -> R
   ) async rethrows -> R {
@@ -71,11 +66,12 @@ public enum DefaultBackend {
     return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
   }
 
-  /// Runs a test's `operation` with a backend, as ``with(_:operation:)`` does, and protects the real store of the
-  /// person who runs the tests.
+  /// Runs a test's `operation` with a backend for its task and child tasks, and protects the real store of the person
+  /// who runs the tests. Throws what `operation` throws.
   ///
-  /// From the first call until the process ends, code outside of a scope has no default backend: each use throws
-  /// `.noBackend`, unless the program calls ``replace(with:)`` or `COFFER_BACKEND` names a backend.
+  /// Detached tasks, Dispatch queues and threads are outside of the scope. From the first call until the process ends,
+  /// code outside of a scope has no default backend: each use throws `.noBackend`, unless the
+  /// program calls ``replace(with:)`` or `COFFER_BACKEND` names a backend.
   public static func withOnly<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     isOnlyInScopes.store(true, ordering: .releasing)
     return try with(backend, operation: operation)

@@ -13,24 +13,18 @@ public import CofferCore
 /// ```
 public struct SecretScope: Sendable {
   /// The service of the values.
-  public let service: String
+  package let service: String
   /// The backend of the values, or `nil` for ``DefaultBackend``.
-  public let backend: (any SecretBackend)?
+  package let backend: (any SecretBackend)?
 
-  /// Creates a scope. Nothing is read.
+  /// Creates a scope of the values of `service` in `backend`, or in ``DefaultBackend``. Nothing is read.
   public init(service: String, backend: (any SecretBackend)? = nil) {
     self.service = service
     self.backend = backend
   }
-}
 
-extension SecurelyStoredValue {
-  /// Creates the value for `key` with the service and the backend of `scope`.
-  public convenience init(
-    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
-    label: String? = nil, history: History = .none
-  ) where Value: Codable {
-    self.init(
-      key: key, service: scope.service, backend: scope.backend, coder: coder, label: label, history: history)
+  /// The scope of a value: `service` and `backend`, if they are given, go before those of `scope`.
+  init(_ scope: SecretScope?, _ service: String?, _ backend: (any SecretBackend)?) {
+    self.init(service: service ?? scope?.service ?? Executable.name, backend: backend ?? scope?.backend)
   }
 }

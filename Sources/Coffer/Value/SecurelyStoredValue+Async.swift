@@ -58,20 +58,12 @@ extension SecurelyStoredValue {
 // MARK: Leases
 
 extension SecurelyStoredValue {
-  /// Runs `body` while no other thread or process has the lease of this value.
+  /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread.
   ///
   /// A lease is a lock between programs that all ask for it. It does not prevent any program from reading or storing
   /// the value. Read the value inside `body`, because another program may have changed it during the wait. Throws what
   /// `body` throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no
   /// leases. All backends of this package have them.
-  @_disfavoredOverload
-  public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
-    let (backend, identifier) = try content.place()
-    return try backend.withLease(of: identifier, timeout: timeout) { _ in try body() }
-  }
-
-  /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread. Throws like the
-  /// method without `async`.
   public func withLease<R>(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> sending R

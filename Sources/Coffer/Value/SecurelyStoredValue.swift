@@ -38,6 +38,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///
   /// - Parameters:
   ///   - key: The secret's account: 1…1024 UTF-8 bytes without NUL.
+  ///   - scope: The service and the backend, for several values. `service` and `backend` go before those of the scope.
   ///   - service: The secret's service: the application that it belongs to. The default is the name of the
   ///     executable: a program that is renamed then does not find its secrets. Specify the service to avoid that.
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
@@ -49,31 +50,29 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public init(
-    key: String,
-    service: String? = nil,
-    backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(),
-    label: String? = nil, history: History = .none
+    key: String, in scope: SecretScope? = nil, service: String? = nil, backend: (any SecretBackend)? = nil,
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) where Value: Codable {
-    content = TypedValue(key, service, backend, .init(coder), label, history)
+    content = TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history)
   }
 
   /// Creates the value for `key` as the bytes of the secret, which stay in guarded memory. The parameters are those of
-  /// ``init(key:service:backend:coder:label:history:)``.
+  /// ``init(key:in:service:backend:coder:label:history:)``.
   public init(
-    key: String, service: String? = nil, backend: (any SecretBackend)? = nil, label: String? = nil,
-    history: History = .none
+    key: String, in scope: SecretScope? = nil, service: String? = nil, backend: (any SecretBackend)? = nil,
+    label: String? = nil, history: History = .none
   ) where Value == SecretBytes {
     content = TypedValue(
-      key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), label, history)
+      key, SecretScope(scope, service, backend), .init(encode: { $0 }, decode: { $0?.secret }), label, history)
   }
 
   /// Unavailable, because `Value` is neither `Codable` nor `SecretBytes`.
   @available(*, unavailable, message: "The value must be Codable, or a SecretBytes.")
-  public convenience init(key: String, service: String? = nil, backend: Any? = nil) { fatalError() }
+  public convenience init(key: String, in scope: Any? = nil, service: Any? = nil, backend: Any? = nil) { fatalError() }
 
   package init(key: String, service: String?, source: BackendSource) where Value: Codable {
-    content = TypedValue(key, service, nil, .init(StandardSecretCoder()), nil, .none, source: source)
+    content = TypedValue(
+      key, SecretScope(nil, service, nil), .init(StandardSecretCoder()), nil, .none, source: source)
   }
 
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.

@@ -24,44 +24,28 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public let defaultValue: Value
 
   /// Creates the value for `key`. Reads nothing. The parameters are those of
-  /// ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``.
+  /// ``SecurelyStoredValue/init(key:in:service:backend:coder:label:history:)``.
   public convenience init(
-    key: String, default defaultValue: Value, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
+    key: String, default defaultValue: Value, in scope: SecretScope? = nil, service: String? = nil,
+    backend: (any SecretBackend)? = nil, coder: any SecretCoder = StandardSecretCoder(), label: String? = nil,
+    history: History = .none
   ) {
-    self.init(key, defaultValue, TypedValue(key, service, backend, .init(coder), label, history))
-  }
-
-  init(_ key: String, _ defaultValue: Value, _ content: TypedValue<Value>) {
-    (self.key, self.defaultValue, self.content) = (key, defaultValue, content)
+    self.init(
+      key, defaultValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 
   /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
   public convenience init(
-    wrappedValue: Value, key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
+    wrappedValue: Value, key: String, in scope: SecretScope? = nil, service: String? = nil,
+    backend: (any SecretBackend)? = nil, coder: any SecretCoder = StandardSecretCoder(), label: String? = nil,
+    history: History = .none
   ) {
     self.init(
-      key: key, default: wrappedValue, service: service, backend: backend, coder: coder, label: label,
-      history: history)
+      key, wrappedValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 
-  /// Creates the value for `key` with the service and the backend of `scope`.
-  public convenience init(
-    key: String, default defaultValue: Value, in scope: SecretScope,
-    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
-  ) {
-    self.init(
-      key: key, default: defaultValue, service: scope.service, backend: scope.backend, coder: coder,
-      label: label, history: history)
-  }
-
-  /// Creates the value for `key` with the default of the property, and the service and the backend of `scope`.
-  public convenience init(
-    wrappedValue: Value, key: String, in scope: SecretScope,
-    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
-  ) {
-    self.init(key: key, default: wrappedValue, in: scope, coder: coder, label: label, history: history)
+  init(_ key: String, _ defaultValue: Value, _ content: TypedValue<Value>) {
+    (self.key, self.defaultValue, self.content) = (key, defaultValue, content)
   }
 
   /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
@@ -137,20 +121,11 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
 extension StoredValue where Value: ExpressibleByNilLiteral {
   /// Creates an optional value whose default is `nil`.
   public convenience init(
-    key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
+    key: String, in scope: SecretScope? = nil, service: String? = nil, backend: (any SecretBackend)? = nil,
     coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
     self.init(
-      key: key, default: nil, service: service, backend: backend, coder: coder, label: label, history: history
-    )
-  }
-
-  /// Creates an optional value whose default is `nil`, with the service and the backend of `scope`.
-  public convenience init(
-    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
-    label: String? = nil, history: History = .none
-  ) {
-    self.init(key: key, default: nil, in: scope, coder: coder, label: label, history: history)
+      key, nil, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 }
 

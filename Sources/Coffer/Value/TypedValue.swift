@@ -28,15 +28,15 @@ final class TypedValue<Value: Sendable>: Sendable {
   private let latest = Mutex<(source: BackendSource, hub: ValueHub)?>(nil)
 
   init(
-    _ key: String, _ service: String?, _ backend: (any SecretBackend)?, _ coding: Coding,
-    _ label: String?, _ history: History, definition: Definition? = nil, source: BackendSource? = nil
+    _ key: String, _ scope: SecretScope, _ coding: Coding, _ label: String?, _ history: History,
+    definition: Definition? = nil, source: BackendSource? = nil
   ) {
     (self.coding, self.label, self.definition) = (coding, label, definition)
     let delay = definition.map(\.delay) ?? .zero
     form = ValueHub.Form(hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
-    fixedSource = source ?? backend.map { BackendSource(given: $0) }
+    fixedSource = source ?? scope.backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
-      try SecretIdentifier(service: service ?? Executable.name, account: key)
+      try SecretIdentifier(service: scope.service, account: key)
     }
   }
 

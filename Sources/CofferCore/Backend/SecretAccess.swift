@@ -165,9 +165,18 @@ extension SecretAccess {
     try remove(identifier, history: .unchanged)
   }
 
-  /// Removes every secret in `service`. Returns how many there were. Throws an error of the store.
+  /// Whether there is such a secret. Throws an error of the store.
+  public func contains(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try item(identifier) != nil }
+
+  /// Removes every secret in `service`, in a transaction of a backend that has them. Returns how many there were. Throws
+  /// an error of the store.
   @discardableResult
   public func removeAll(inService service: String, history: History = .unchanged) throws(SecretError) -> Int {
+    if let backend = transactionalBackend {
+      return try backend.withTransaction { access throws(SecretError) in
+        try access.removeAll(inService: service, history: history)
+      }
+    }
     let items = try items(inService: service)
     for item in items { try remove(item.identifier, history: history) }
     return items.count
@@ -210,14 +219,14 @@ extension SecretAccess {
   public func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
   ) throws(SecretError) {
-    if let backend = self as? any SecretBackend, backend.features.contains(.transactions) {
+    if let backend = transactionalBackend {
       return try backend.withTransaction { access throws(SecretError) in
         try access.move(identifier, to: new, replacing: replacing)
       }
     }
     guard let secret = try secret(identifier) else { throw .missing(identifier) }
     if identifier == new { return }
-    if !replacing, try item(new) != nil { throw .taken(new) }
+    if !replacing, try contains(new) { throw .taken(new) }
     try store(secret.value, for: new, metadata: .replace(secret.metadata))
     do throws(SecretError) { try remove(identifier) } catch {
       // Outside of a transaction, the copy stays.
@@ -261,6 +270,12 @@ extension SecretAccess {
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireNoHistory()
     return try remove(identifier, history: .none)
+  }
+
+  /// This backend, if it has transactions.
+  private var transactionalBackend: (any SecretBackend)? {
+    guard let backend = self as? any SecretBackend, backend.features.contains(.transactions) else { return nil }
+    return backend
   }
 
   private func requireNoHistory() throws(SecretError) {

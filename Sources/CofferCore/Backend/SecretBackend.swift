@@ -96,8 +96,6 @@ public struct SecretFeatures: OptionSet, Sendable {
   public static let leases = SecretFeatures(rawValue: 4)
   /// Earlier versions of replaced and removed secrets.
   public static let history = SecretFeatures(rawValue: 8)
-  /// Attributes of secrets.
-  public static let attributes = SecretFeatures(rawValue: 16)
 }
 
 extension SecretBackend {
@@ -132,14 +130,6 @@ extension SecretBackend {
   /// Throws what `body` throws.
   public func perform<R: Sendable, E: Error>(_ body: @escaping @Sendable (Self) throws(E) -> R) async throws(E) -> R {
     try await CallThreads.shared.run { Result { () throws(E) in try body(self) } }.get()
-  }
-
-  /// Removes every secret in `service` in a transaction. Returns how many there were. Throws an error of the store.
-  @discardableResult
-  public func removeAll(inService service: String, history: History = .unchanged) throws(SecretError) -> Int {
-    try withTransaction { transaction throws(SecretError) in
-      try transaction.removeAll(inService: service, history: history)
-    }
   }
 
   // MARK: Defaults

@@ -27,7 +27,7 @@ public struct SecretMetadata: Hashable, Sendable {
   }
 
   /// Throws `.invalidMetadata` if a bound is exceeded. Every backend calls it before it stores a secret.
-  public func validate() throws(SecretError) {
+  package func validate() throws(SecretError) {
     func require(_ condition: Bool, else reason: String, advice: String) throws(SecretError) {
       if !condition { throw SecretError(.invalidMetadata, reason, advice: advice) }
     }

@@ -16,7 +16,7 @@ struct ItemWriter {
     // Unlocks before it takes the lock, because unlocking may show a prompt.
     let collection = try matches().isEmpty ? search.collectionForStoring() : nil
     // Without this lock two stores could each create an item, or one could change an item that the other is creating.
-    try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
+    try turn.withLock(search.options.timeout) { () throws(ServiceFailure) in
       let isHeld = acquireLock()
       defer { if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) } }
       let items = try matches()

@@ -3,14 +3,24 @@ public import FoundationEssentials
 
 /// Timeouts, prompts and the collection of a ``KeyringBackend``.
 public struct KeyringOptions: Sendable {
-  /// The time in which the bus and the service must be reached and an encrypted session opened. 5 seconds by default.
-  public var connectTimeout = Duration.seconds(5)
-  /// The time in which the service must answer one D-Bus call. 10 seconds by default. One method of the backend makes
-  /// several calls. A store waits at most this long for a store of another process, and then continues.
-  public var callTimeout = Duration.seconds(10)
-  /// The time that one method of the backend has for all of its calls. 20 seconds by default. The method has 50
-  /// milliseconds more for each answer that it needs. The time in which a person answers a prompt does not count.
-  public var operationTimeout = Duration.seconds(20)
+  /// The time that one method of the backend has. 20 seconds by default. The method has 50 milliseconds more for each
+  /// answer that it needs. The time in which a person answers a prompt does not count.
+  ///
+  /// A quarter of it is the time in which the bus and the service must be reached, and half of it the time in which the
+  /// service must answer one call on D-Bus.
+  public var timeout = Duration.seconds(20)
+  /// The time in which the bus and the service must be reached and an encrypted session opened.
+  package var connectTimeout: Duration {
+    get { connect ?? timeout / 4 }
+    set { connect = newValue }
+  }
+  /// The time in which the service must answer one call on D-Bus. A store waits at most this long for a store of another
+  /// process, and then continues.
+  package var callTimeout: Duration {
+    get { call ?? timeout / 2 }
+    set { call = newValue }
+  }
+  private var connect: Duration?, call: Duration?
   /// Whether the service may show a prompt, for example for the keyring's password. If `false`, a method that would
   /// need a prompt throws `.locked`.
   public var mayPrompt: Bool

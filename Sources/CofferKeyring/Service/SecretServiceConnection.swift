@@ -21,9 +21,9 @@ final class SecretServiceConnection: Sendable {
     self.options = options
   }
 
-  /// Gives successive operations one deadline: `options.operationTimeout`, and half a second more for each. The time
+  /// Gives successive operations one deadline: `options.timeout`, and half a second more for each. The time
   /// between them does not count. A new deadline begins after five seconds without an operation.
-  func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.operationTimeout), .now) } }
+  func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.timeout), .now) } }
 
   /// Makes libsecret begin a session while the connection is made. For calls that will read a value.
   func expectSession() { expectsSession.store(true, ordering: .relaxed) }
@@ -31,7 +31,7 @@ final class SecretServiceConnection: Sendable {
   private func deadline() -> Deadline {
     shared.withLock { shared in
       guard let (deadline, ended) = shared, .now - ended < .seconds(5) else {
-        let deadline = Deadline(after: options.operationTimeout)
+        let deadline = Deadline(after: options.timeout)
         shared?.deadline = deadline
         return deadline
       }
@@ -58,7 +58,7 @@ final class SecretServiceConnection: Sendable {
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
   /// second time: it must begin with a search, and must not repeat a change that cannot be repeated. Both runs share
-  /// `options.operationTimeout`.
+  /// `options.timeout`.
   func withService<R: ~Copyable>(
     _ body: (ServiceProcess, Deadline) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {

@@ -1,4 +1,4 @@
-public import CofferCore
+package import CofferCore
 internal import CofferVaultFormat
 
 // Key slots, and changes of the master key.
@@ -46,7 +46,7 @@ extension VaultBackend {
   /// `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum,
   /// `.conflict` if another process changes the master key during the call, and an error of the vault.
   @discardableResult
-  public func addKeySlot(_ credential: VaultCredential, label: String = "") throws(SecretError) -> VaultKeySlot {
+  package func addKeySlot(_ credential: VaultCredential, label: String = "") throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.addKeySlot(credential, label: label, unlocking)
     }
@@ -57,7 +57,7 @@ extension VaultBackend {
   /// Each new slot gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, but a recipient that already has a
   /// slot is not an error.
   @discardableResult
-  public func addKeySlots(
+  package func addKeySlots(
     for recipients: [VaultRecipient], label: String = ""
   ) throws(SecretError) -> [VaultKeySlot] {
     try withSession { session throws(SecretError) in
@@ -105,14 +105,11 @@ extension VaultBackend {
   /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later
   /// values.
   ///
-  /// Every key slot stays. Each one must be the slot of a recipient, or the vault's own sources must open it; otherwise
-  /// throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the
+  /// Every key slot stays. Each one must be the slot of a recipient, or the vault's own sources or `opened` must have its
+  /// key; otherwise throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the
   /// vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the last
   /// barrier failed.
-  public func rekey() throws(SecretError) { try rekey(opened: nil) }
-
-  /// Does the same as ``rekey()``, with the result of ``openKeySlots(with:adding:)``.
-  package func rekey(opened: OpenedKeySlots?) throws(SecretError) {
+  package func rekey(opened: OpenedKeySlots? = nil) throws(SecretError) {
     try removeKeySlots(ids: [], opened: opened)
   }
 }

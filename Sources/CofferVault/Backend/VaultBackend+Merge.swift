@@ -1,19 +1,19 @@
-public import CofferCore
+package import CofferCore
 internal import CofferVaultFormat
 
 /// The bytes of a copy of a vault, to be merged.
-public struct VaultCopy: Sendable {
+package struct VaultCopy: Sendable {
   let image: VaultImage
 
   /// Reads the file at `path`. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
-  public init(at path: String) throws(SecretError) {
+  package init(at path: String) throws(SecretError) {
     try self.init(of: LocalMedium(path: path, environment: VaultEnvironment()).open())
   }
 
   package init(of file: any MediumFile) throws(SecretError) { image = try VaultImage(of: file) }
 
   /// The bytes of a file. `name` is for messages.
-  public init(_ bytes: [UInt8], named name: String) { image = VaultImage(bytes, path: name) }
+  package init(_ bytes: [UInt8], named name: String) { image = VaultImage(bytes, path: name) }
 }
 
 extension VaultBackend {
@@ -47,17 +47,12 @@ extension VaultBackend {
   /// `.rolledBack` if the two have no recent change in common, `.conflict` if the copy has removed the key slot that
   /// opened this vault, `.tooLarge` at a limit of the format, and an error of the vault. If it throws, nothing was
   /// changed, unless the error says that the change is in the vault and only the last barrier failed.
+  ///
+  /// With `previewed`, merges if the vault is still in the state of that preview, also if the key slot that opened the
+  /// vault is removed. Otherwise throws `.conflict`.
   @discardableResult
-  public func merge(
-    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false
-  ) throws(SecretError) -> MergeReport {
-    try merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: nil)
-  }
-
-  /// Does the same if the vault is still in the state of `previewed`, and also if the key slot that opened the vault is
-  /// removed. Otherwise throws `.conflict`.
   package func merge(
-    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, previewed: MergeReport?
+    with copy: VaultCopy, ancestor: VaultCopy? = nil, undoing: Bool = false, previewed: MergeReport? = nil
   ) throws(SecretError) -> MergeReport {
     try withSession { session throws(SecretError) in
       try session.merge(with: copy, ancestor: ancestor, undoing: undoing, previewed: previewed, unlocking)

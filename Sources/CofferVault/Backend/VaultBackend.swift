@@ -114,7 +114,7 @@ public final class VaultBackend: SecretBackend {
 
   // MARK: SecretBackend
 
-  public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
+  public var features: SecretFeatures { [.transactions, .changes, .leases, .history] }
 
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try read { vault throws(SecretError) in
@@ -252,7 +252,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if
   /// a byte is not authentic, or another error of the vault.
-  public func verify() throws(SecretError) -> VaultReport {
+  package func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in try session.verify(unlocking) }
   }
 
@@ -371,7 +371,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
   /// `.unsupportedVersion`, `.tampered` or `.io`.
-  public func description() throws(SecretError) -> VaultDescription {
+  package func description() throws(SecretError) -> VaultDescription {
     // This call does not wait for that of another thread, which may be waiting for a person.
     if let file = try lock.withLockIfFree({ () throws(SecretError) in try session.openFile() }) {
       return file.description

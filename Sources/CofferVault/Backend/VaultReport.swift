@@ -3,9 +3,9 @@ internal import CofferVaultFormat
 internal import FoundationEssentials
 
 /// The result of a successful verification: the whole vault is authentic.
-public struct VaultReport: Hashable, Sendable {
+package struct VaultReport: Hashable, Sendable {
   /// The number of secrets in the vault.
-  public let secretCount: Int
+  package let secretCount: Int
   /// The number of earlier versions within the history limit.
   package let earlierVersionCount: Int
   /// The number of versions in the file that are beyond the history limit. The next rewrite drops them.
@@ -18,7 +18,7 @@ public struct VaultReport: Hashable, Sendable {
   package let unacknowledgedBytes: Int
   /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters. Not secret.
   /// See ``VaultOptions/pins``.
-  public let pin: String
+  package let pin: String
   /// The pin of this vault and master key that accepts every state.
   package let identityPin: String
   /// What the vault was compared with.

@@ -8,12 +8,12 @@ public struct VaultOptions: Sendable {
   /// The largest work that a passphrase may cause: the memory in bytes times the passes, summed over the key slots that
   /// the passphrase is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
   /// `crypto_pwhash_MEMLIMIT_SENSITIVE` and 4 passes, or more than 16 slots of the default cost.
-  public var maximumPassphraseWork: Int = 4 << 30
+  package var maximumPassphraseWork: Int = 4 << 30
   /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is libsodium's
   /// `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
   public var passphraseMemory: Int = 64 << 20
   /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for 64 MiB.
-  public var passphrasePasses: Int = 3
+  package var passphrasePasses: Int = 3
 
   /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older
   /// copy in its place is noticed. If the directory does not exist, nothing is recorded; if it cannot be used, calls
@@ -49,7 +49,7 @@ public struct VaultOptions: Sendable {
   package var maximumAgeInProcess = Duration.zero
   /// A private directory in which sealed copies of vaults on engines are kept, so that a read need not get the whole
   /// vault. What is erased elsewhere stays in a copy until the next read. With `nil`, none is kept.
-  public var copiesDirectory: String?
+  package var copiesDirectory: String?
 
   /// What to do if no source has a credential.
   package var lockedAdvice = "Give the backend a credential source that has the vault's key or passphrase."

@@ -5,15 +5,15 @@ public import CofferCore
 /// Make one with ``key(_:)``, ``passphrase(_:)`` or ``identities(_:)``.
 public struct VaultCredential: Sendable {
   /// The kind of a credential and of the key slots that it opens. Later versions may add kinds.
-  public struct Kind: Hashable, Sendable, CustomStringConvertible {
+  package struct Kind: Hashable, Sendable, CustomStringConvertible {
     /// The name of the kind, such as `passphrase`.
-    public let description: String
+    package let description: String
 
     init(_ name: String) { description = name }
   }
 
   /// Decides which key slots the credential fits.
-  public let kind: Kind
+  package let kind: Kind
   /// The bytes of the key or of the passphrase. Empty for identities and a recipient.
   package let secret: SecretBytes
   var identities: [VaultIdentity] = []
@@ -22,13 +22,13 @@ public struct VaultCredential: Sendable {
 
 extension VaultCredential.Kind {
   /// A 32-byte key.
-  public static let key = VaultCredential.Kind("key")
+  package static let key = VaultCredential.Kind("key")
   /// A passphrase.
-  public static let passphrase = VaultCredential.Kind("passphrase")
+  package static let passphrase = VaultCredential.Kind("passphrase")
   /// Identities, which open the slots of their recipients.
-  public static let identity = VaultCredential.Kind("identity")
+  package static let identity = VaultCredential.Kind("identity")
   /// A recipient. It makes a key slot and opens none.
-  public static let recipient = VaultCredential.Kind("recipient")
+  package static let recipient = VaultCredential.Kind("recipient")
   /// The vault's master key itself.
   package static let masterKey = VaultCredential.Kind("master key")
 }

@@ -7,8 +7,12 @@ package import CofferVaultFormat
 public struct VaultCredentialSource: Sendable {
   /// What a source is told when it is asked for a credential.
   public struct Request: Sendable {
+    /// The path that the vault is opened by.
+    public var path: String { vault.path }
+    /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
+    public var vaultID: String { vault.id }
     /// What can be read of the vault before it is opened.
-    public let vault: VaultDescription
+    package let vault: VaultDescription
     /// How many credentials of this source did not open the vault: 0 at the first attempt.
     public let failures: Int
   }
@@ -52,17 +56,17 @@ public struct VaultCredentialSource: Sendable {
 }
 
 /// What can be read of a vault without opening it.
-public struct VaultDescription: Sendable {
+package struct VaultDescription: Sendable {
   /// The path that the vault is opened by.
-  public let path: String
+  package let path: String
   /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
-  public let id: String
+  package let id: String
   /// Another master key has another text here. It is not authenticated.
   package let masterKey: String
   private let slots: [KeySlot]
 
   /// The key slots in their order. They are not authenticated.
-  public var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
+  package var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
 
   package init(path: String, id: String, masterKey: String = "", slots: [KeySlot] = []) {
     (self.path, self.id, self.masterKey, self.slots) = (path, id, masterKey, slots)

@@ -1,9 +1,9 @@
 internal import CofferCore
 internal import CofferVaultFormat
-public import FoundationEssentials
+package import FoundationEssentials
 
 /// One way to open a vault, as its header describes it.
-public struct VaultKeySlot: Hashable, Sendable {
+package struct VaultKeySlot: Hashable, Sendable {
   /// The cost of a derivation.
   package struct Cost: Hashable, Sendable {
     /// Bytes.
@@ -19,17 +19,17 @@ public struct VaultKeySlot: Hashable, Sendable {
   }
 
   /// 32 lower-case hexadecimal digits; `slot-` and the position in the header, from 1 on, if ``kind`` is `nil`.
-  public let id: String
+  package let id: String
   /// The kind of credential that opens the slot, or `nil` for a slot that a later version of Coffer made.
-  public let kind: VaultCredential.Kind?
+  package let kind: VaultCredential.Kind?
   /// The recipient that the slot is for, or `nil`. A new master key is wrapped for it without its identity.
-  public let recipient: VaultRecipient?
+  package let recipient: VaultRecipient?
   /// The cost of trying a credential, or `nil` if it is negligible.
   package let cost: Cost?
   /// When the slot was made, by the clock of its maker.
-  public let created: Date
+  package let created: Date
   /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.
-  public let label: String
+  package let label: String
 
   /// `index` is the position in the header, from 0 on.
   init(_ slot: KeySlot, at index: Int) {

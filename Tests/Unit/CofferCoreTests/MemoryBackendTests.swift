@@ -47,6 +47,7 @@ import Testing
     let report = try await SecretBackendConformance { shared }.run()
     #expect(report.skipped.allSatisfy { $0.contains("history-limit") } && report.skipped.count == 3)
     #expect(try shared.items(inService: nil).map(\.identifier) == [other])
+    #expect(try shared.contains(other) && !shared.contains(gone))
     #expect(try shared.lookUp(other)?.string() == "untouched")
     #expect(try shared.versions(of: other) == versions && shared.removedItems(inService: nil) == removed)
   }

@@ -101,7 +101,6 @@ import Testing
         let number = try await store.withLease(of: name) { _ in 7 }
         _ = number
       }
-      func block(_ token: SecurelyStoredValue<Int>) throws -> Int { try token.withLease { 7 } }
       """)
   }
 
@@ -147,7 +146,7 @@ import Testing
         struct Model { @StoredValue(key: "connection") var connection = Connection() }
         """)
     try expectDiagnostic(
-      "'init(key:service:backend:)' is unavailable: The value must be Codable, or a SecretBytes.",
+      "'init(key:in:service:backend:)' is unavailable: The value must be Codable, or a SecretBytes.",
       of: """
         struct Connection: Sendable {}
         struct Model { @SecurelyStoredValue<Connection>(key: "connection", service: "s") var connection }
@@ -156,7 +155,7 @@ import Testing
 
   @Test func aValueThatIsNotOptionalNeedsADefault() throws {
     try expectDiagnostic(
-      "referencing initializer 'init(key:service:backend:coder:label:history:)' on 'StoredValue' requires that 'Int' conform",
+      "referencing initializer 'init(key:in:service:backend:coder:label:history:)' on 'StoredValue' requires that 'Int' conform",
       of: "struct Model { @StoredValue(key: \"count\") var count: Int }")
   }
 

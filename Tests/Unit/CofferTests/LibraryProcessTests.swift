@@ -94,7 +94,7 @@ import Testing
     for place in ["inside", "replaced", "again"] { #expect(uses[place] == " stored") }
     for place in ["detached", "late", "after", "restored"] {
       let text = uses[place] ?? ""
-      #expect(text.hasPrefix(" noBackend: ") && text.contains("DefaultBackend.with(_:)"), "\(place):\(text)")
+      #expect(text.hasPrefix(" noBackend: ") && text.contains("DefaultBackend.withOnly(_:)"), "\(place):\(text)")
     }
     #expect(try open().items().isEmpty)
   }

@@ -49,7 +49,7 @@ final class ScriptedBackend: SecretBackend {
     }
   }
 
-  var features: SecretFeatures { [.changes, .attributes] }
+  var features: SecretFeatures { [.changes] }
 
   func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     let (error, before, after) = edit { script in

@@ -23,6 +23,20 @@ import Testing
     #expect(token.projectedValue === token)
   }
 
+  @Test func aServiceAndABackendGoBeforeThoseOfTheScope() throws {
+    let other = MemoryBackend()
+    let scope = SecretScope(service: "tests", backend: backend)
+    try SecurelyStoredValue(key: "a", in: scope).set("1")
+    try SecurelyStoredValue(key: "a", in: scope, service: "else").set("2")
+    try StoredValue(key: "a", default: "", in: scope, backend: other).set("3")
+    try SecurelyStoredValue(key: "b", in: scope).set(SecretBytes("4"))
+    let places = try [(backend, "tests", "a"), (backend, "else", "a"), (other, "tests", "a"), (backend, "tests", "b")]
+      .map { (place: (any SecretBackend, String, String)) in
+        try place.0.lookUp(SecretIdentifier(service: place.1, account: place.2))?.string()
+      }
+    #expect(places == ["1", "2", "3", "4"])
+  }
+
   @Test func aWriteOfAnotherProcessIsReadAtOnce() throws {
     try token.set("one")
     try backend.store.write("rotated", "token")

@@ -95,6 +95,7 @@ private actor Reader {
     try await store.insert(notes("c", "a"))
     try await store.insert(Note(id: "0"))
     #expect(store.items.map(\.id) == ["b", "c", "a", "0"])
+    #expect(store[id: "a"] == Note(id: "a") && store[id: "x"] == nil && store[id: ""] == nil)
     #expect(try await load().items == store.items)
   }
 

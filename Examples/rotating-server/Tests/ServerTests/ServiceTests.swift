@@ -18,7 +18,7 @@ import Testing
   }
 
   init() throws {
-    try DefaultBackend.with(backend) { try VaultStored(Counter.self).set(1) }
+    try DefaultBackend.withOnly(backend) { try VaultStored(Counter.self).set(1) }
     #expect(try backend.items(inService: "tests").isEmpty)
   }
 

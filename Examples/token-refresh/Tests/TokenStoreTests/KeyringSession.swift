@@ -71,7 +71,7 @@ final class KeyringSession: Sendable {
   private static func backend(_ environment: [String: String]) -> KeyringBackend {
     var options = KeyringOptions(environment: environment)
     // For a slow machine.
-    (options.connectTimeout, options.callTimeout) = (.seconds(30), .seconds(60))
+    options.timeout = .seconds(120)
     return KeyringBackend(options: options, environment: environment)
   }
 

@@ -26,7 +26,7 @@ import Testing
 
   @Test func aCopyThatHasAnotherValueIsDeleted() async throws {
     let keyring = try await PrivateKeyring(storingWith: "changes-new-values")
-    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
+    let backend = keyring.backend { $0.timeout = .seconds(300) }
     try backend.store("value", alice)
     #expect(moveFails(in: backend))
     #expect(try backend.text(alice) == "value!" && backend.text(bob) == nil)
@@ -34,7 +34,7 @@ import Testing
 
   @Test func anItemThatAnotherProgramStoresDuringAMoveIsKept() async throws {
     let keyring = try await PrivateKeyring(storingWith: "stores-during-a-move")
-    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
+    let backend = keyring.backend { $0.timeout = .seconds(300) }
     try backend.store("value", alice)
     try backend.move(alice, to: bob, replacing: false)
     #expect(try backend.text(alice) == "another program's" && backend.text(bob) == "value")
@@ -42,7 +42,7 @@ import Testing
 
   @Test func aMoveIsFinishedWithTheNextProcessOfTheService() async throws {
     let keyring = try await PrivateKeyring(storingWith: "ends-before-bob-is-deleted")
-    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
+    let backend = keyring.backend { $0.timeout = .seconds(300) }
     try backend.store("value", alice)
     try backend.store("replaced", bob)
     try backend.move(alice, to: bob, replacing: true)
@@ -54,7 +54,7 @@ import Testing
 
   @Test func theCopyOfAnOriginalThatCannotBeDeletedIsDeleted() async throws {
     let keyring = try await PrivateKeyring(storingWith: "keeps-alice")
-    let backend = keyring.backend { $0.operationTimeout = .seconds(300) }
+    let backend = keyring.backend { $0.timeout = .seconds(300) }
     try backend.store("value", alice)
     #expect(moveFails(in: backend))
     #expect(try backend.text(alice) == "value" && backend.text(bob) == nil)

@@ -73,7 +73,7 @@ import Testing
 
   @Test func manySlowAnswersTimeOutTogether() async throws {
     let keyring = try await PrivateKeyring(scripted: "slow", "60", "0.1")
-    let backend = keyring.backend { $0.operationTimeout = .seconds(1) }
+    let backend = keyring.backend { $0.timeout = .seconds(1) }
     let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
     #expect(error?.code == .timedOut)
     let reason = error?.reason ?? ""
@@ -84,7 +84,7 @@ import Testing
     let keyring = try await PrivateKeyring(scripted: "slow", "1", "0.5")
     let name = try SecretIdentifier(service: "svc", account: "name 1")
     for (isShared, count) in [(false, 4), (true, 10)] {
-      let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
+      let backend = keyring.backend { $0.timeout = .seconds(3) }
       if isShared { backend.shareDeadline() }
       let error = thrown { () throws(SecretError) in for _ in 0..<count { _ = try backend.item(name) } }
       #expect(error?.code == (isShared ? .timedOut : nil))
@@ -102,7 +102,7 @@ import Testing
 
   @Test func aLargeKeyringHasMoreTime() async throws {
     let keyring = try await PrivateKeyring(scripted: "slow", "200", "0.01")
-    let items = try keyring.backend { $0.operationTimeout = .seconds(1) }.items(inService: "svc")
+    let items = try keyring.backend { $0.timeout = .seconds(1) }.items(inService: "svc")
     #expect(items.count == 200)
   }
 
@@ -157,11 +157,11 @@ import Testing
     let keyring = try await PrivateKeyring(scripted: "broken-sessions")
     // Each attempt takes a second.
     let error = thrown { () throws(SecretError) in
-      _ = try keyring.backend { $0.operationTimeout = .milliseconds(1500) }.lookUp(identifier)
+      _ = try keyring.backend { $0.timeout = .milliseconds(1500) }.lookUp(identifier)
     }
     #expect(error?.code == .timedOut && error?.effect == SecretError.Effect.none)
     let patient = thrown { () throws(SecretError) in
-      _ = try keyring.backend { $0.operationTimeout = .seconds(300) }.lookUp(identifier)
+      _ = try keyring.backend { $0.timeout = .seconds(300) }.lookUp(identifier)
     }
     #expect(patient?.code == .io)
   }
@@ -170,7 +170,7 @@ import Testing
     let keyring = try await PrivateKeyring(scripted: "no-session")
     let backend = keyring.backend {
       $0.connectTimeout = .seconds(300)
-      $0.operationTimeout = .milliseconds(500)
+      $0.timeout = .milliseconds(500)
     }
     let start = ContinuousClock.now
     let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
@@ -181,7 +181,7 @@ import Testing
     let keyring = try await PrivateKeyring(scripted: "hostile", "session-string")
     let backend = keyring.backend {
       $0.connectTimeout = .seconds(300)
-      $0.operationTimeout = .seconds(600)
+      $0.timeout = .seconds(600)
     }
     try await expectEnd {
       let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }

@@ -231,7 +231,7 @@ import Testing
       endsWithTests: true)
     defer { other.kill() }
     try await eventually("the other process does not begin") { try isLocked() }
-    let backend = clients.keyring.backend { $0.operationTimeout = .seconds(300) }
+    let backend = clients.keyring.backend { $0.timeout = .seconds(300) }
     let store = Task { [identifier] in
       try await backend.perform { try $0.store(SecretBytes("x"), for: identifier) }
     }
@@ -250,7 +250,7 @@ import Testing
         for number in 0..<4 {
           // Each backend has a connection of its own, as another process has.
           let backend =
-            inOneProcess ? backend : clients.keyring.backend { $0.operationTimeout = .seconds(300) }
+            inOneProcess ? backend : clients.keyring.backend { $0.timeout = .seconds(300) }
           group.addTask {
             let metadata = SecretMetadata(label: "label \(number)", attributes: ["number": "\(number)"])
             let value = SecretBytes("\(number)")

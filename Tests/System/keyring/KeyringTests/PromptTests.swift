@@ -64,7 +64,7 @@ import Testing
       $0.mayPrompt = true
       $0.connectTimeout = .seconds(10)
       $0.callTimeout = .seconds(10)
-      $0.operationTimeout = .seconds(10)
+      $0.timeout = .seconds(10)
     }
     #expect(try backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)

@@ -6,7 +6,8 @@ struct Note: Codable, Sendable, Equatable, Identifiable {
   let id: String
 }
 
-let scope = SecretScope(service: "notes", backend: MemoryBackend())
+let memory = MemoryBackend()
+let scope = SecretScope(service: "notes", backend: memory)
 let store = Store<Note>(storage: scope)
 try await store.insert(Note(id: "a"))
 try await store.insert([Note(id: "b"), Note(id: "c")])
@@ -17,4 +18,4 @@ let again = Store<Note>(storage: scope)
 try await again.itemsHaveLoaded()
 print(again.items.map(\.id).joined(separator: " "))
 try await store.removeAll()
-print(store.items.count, try scope.backend?.items().count ?? -1)
+print(store.items.count, try memory.items().count)

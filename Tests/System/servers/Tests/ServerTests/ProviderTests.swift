@@ -154,7 +154,7 @@ import Testing
     for text in ["one", "two"] {
       let backend = MemoryBackend()
       try backend.set("token", text)
-      try await DefaultBackend.with(backend) {
+      try await DefaultBackend.withOnly(backend) {
         #expect(
           try provider.value(forKey: key, type: .string).value == ConfigValue(.string(text), isSecret: true))
         let fetched = try await provider.fetchValue(forKey: key, type: .string).value
