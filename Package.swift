@@ -13,6 +13,11 @@ if Context.environment["CI"] != nil {
   strict.append(.treatAllWarnings(as: .error))
 }
 
+// The tool, its tests and the package that reads its arguments exist only for those who ask: a program that depends on
+// the libraries fetches no package for a tool that it does not build. Not a trait, because a trait cannot leave out a
+// target: each file of the tool would be in a condition.
+let hasTool = Context.environment["COFFER_TOOL"] == "1"
+
 let package = Package(
   name: "coffer",
   products: [
@@ -35,8 +40,6 @@ let package = Package(
     .default(enabledTraits: ["Keyring"]),
   ],
   dependencies: [
-    // For the `secret` tool alone: without further traits, the libraries depend on no package.
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     // Not fetched without the trait of its product.
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
   ],
@@ -44,8 +47,11 @@ let package = Package(
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     // Not the flags of libsecret-1, which SwiftPM warns of: see the header.
     .systemLibrary(name: "CLibsecret", pkgConfig: "gobject-2.0", providers: [.apt(["libsecret-1-dev"])]),
+    .target(
+      name: "CLibsecretHeaders",
+      dependencies: [.target(name: "CLibsecret", condition: .when(traits: ["Keyring"]))],
+      cSettings: [.define("KEYRING", .when(traits: ["Keyring"]))]),
     .target(name: "CLinux"),
-    .target(name: "CEarlyInit"),
 
     .target(name: "CofferLibc"),
     .target(name: "CofferCore", dependencies: ["CofferLibc", "CSodium", "CLinux"]),
@@ -60,7 +66,7 @@ let package = Package(
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore", "CofferLibc", "CofferSystem",
+        "CofferCore", "CofferLibc", "CofferSystem", "CLibsecretHeaders",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),
@@ -88,16 +94,10 @@ let package = Package(
           condition: .when(traits: ["SwiftConfiguration"])),
       ]
     ),
-    .target(
-      name: "CofferTool",
-      dependencies: [
-        "Coffer", "CofferConfiguration", "CofferVault", "CofferSystem", "CofferCore", "CofferLibc", "CLinux",
-        "CEarlyInit",
-        .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]
-    ),
-    .executableTarget(name: "secret", dependencies: ["CofferTool"]),
+    // Without the tool, a program that says how to build it.
+    .executableTarget(
+      name: "secret", dependencies: [hasTool ? "CofferTool" : "CofferLibc"],
+      swiftSettings: hasTool ? [.define("Tool")] : []),
 
     // Tests: `Tests/README.md` says what each proves.
     .target(
@@ -140,13 +140,6 @@ let package = Package(
         "CofferProbe",
       ],
       path: "Tests/Unit/CofferTests"),
-    .testTarget(
-      name: "CofferToolTests",
-      dependencies: [
-        "CofferTool", "secret", "CofferSystem", "CofferCore", "CofferSimulation", "CofferTestSupport",
-        "coffer-remote-test",
-      ],
-      path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 
     .testTarget(
       name: "CofferKeyringSystemTests",
@@ -161,6 +154,31 @@ let package = Package(
         "CofferProbe", "CofferCore", "CofferVault", "CofferVaultFormat", "CofferTestSupport", "CLinux",
       ],
       path: "Tests/System/memory"),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+if hasTool {
+  package.dependencies.append(
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"))
+  package.targets += [
+    .target(name: "CEarlyInit"),
+    .target(
+      name: "CofferTool",
+      dependencies: [
+        "Coffer", "CofferConfiguration", "CofferVault", "CofferSystem", "CofferCore", "CofferLibc", "CLinux",
+        "CEarlyInit",
+        .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]
+    ),
+    .testTarget(
+      name: "CofferToolTests",
+      dependencies: [
+        "CofferTool", "secret", "CofferSystem", "CofferCore", "CofferSimulation", "CofferTestSupport",
+        "coffer-remote-test",
+      ],
+      path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
     // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/fuzz.sh` searches on from there.
     .testTarget(
       name: "CofferFuzzTests",
@@ -169,10 +187,9 @@ let package = Package(
         "CofferCore", "CofferSimulation", "CofferTestSupport",
       ],
       path: "Fuzz/Sources"),
-  ],
-  swiftLanguageModes: [.v6]
-)
+  ]
+}
 
-for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit"].contains(target.name) {
+for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit", "CLibsecretHeaders"].contains(target.name) {
   target.swiftSettings = (target.swiftSettings ?? []) + strict
 }

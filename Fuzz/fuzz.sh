@@ -63,7 +63,7 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=0}"
 
 # The test target is built with the coverage that guides the fuzzer, and linked with libFuzzer's `main`.
 # shellcheck disable=SC2086
-swift build -c release --target CofferFuzzTests --disable-default-traits --scratch-path "$build" \
+COFFER_TOOL=1 swift build -c release --target CofferFuzzTests --disable-default-traits --scratch-path "$build" \
   -Xswiftc -enable-testing -Xswiftc -use-ld=lld -Xswiftc "-sanitize=$sanitizer" \
   -Xswiftc -sanitize-coverage=edge,indirect-calls,trace-cmp,inline-8bit-counters,pc-table
 # Object files of sources that were removed stay in the build directory, so only those of listed sources are linked.

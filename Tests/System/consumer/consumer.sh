@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A program in another package stores and reads values through `import Coffer` and sees changes by the tool.
+# Programs in another package build from scratch, with and without the keyring. They store and read values through `import
+# Coffer` and see changes by the tool.
 set -euo pipefail
 if [ $# != 1 ] || [ "$1" = --help ]; then
   echo "usage: Tests/System/consumer/consumer.sh SECRET     SECRET is the built tool" >&2
@@ -8,18 +9,9 @@ if [ $# != 1 ] || [ "$1" = --help ]; then
 fi
 secret=$(realpath "$1")
 cd "$(dirname "$0")"
-# The directory of the examples, so that Coffer is compiled once for all of them.
-scratch=../../../Examples/.build
-build=$(swift build --scratch-path $scratch 2>&1) || { printf '%s\n' "$build"; exit 1; }
-printf '%s\n' "$build" | tail -n 3
-consumer=$(realpath "$(swift build --scratch-path $scratch --show-bin-path)")/Consumer
-fetched=$(cd $scratch/checkouts && echo *)
-
+unset COFFER_TOOL COFFER_VAULT COFFER_KEY COFFER_KEY_FILE DBUS_SESSION_BUS_ADDRESS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export HOME=$work XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data XDG_STATE_HOME=$work/state
-unset COFFER_VAULT COFFER_KEY COFFER_KEY_FILE DBUS_SESSION_BUS_ADDRESS
-"$secret" init
 
 expect() { # what, expected, found
   if [ "$2" != "$3" ]; then
@@ -29,8 +21,36 @@ expect() { # what, expected, found
   echo "ok: $1"
 }
 
-expect "the build of a program that depends on Coffer prints no warning" "" "$(grep -F 'warning: ' <<<"$build" || true)"
-expect "packages for traits that are off are not fetched" swift-argument-parser "$fetched"
+# The status of a build in an empty directory, and what it prints besides its progress.
+build() { # directory, what runs `swift`
+  local scratch=$work/$1 status=0
+  shift
+  "$@" swift build --scratch-path "$scratch" >"$work/output" 2>&1 || status=$?
+  grep -vE '^(\[|Building for debugging|Build complete)' "$work/output" || true
+  echo "status $status"
+}
+# Hides GLib's headers and what leads to them.
+without_headers() {
+  # shellcheck disable=SC2016
+  unshare --user --map-root-user --mount sh -c '
+    mkdir -p "$0"
+    mount --bind "$0" /usr/include/glib-2.0
+    mount --bind /dev/null "$(pkg-config --variable=libdir gobject-2.0)/pkgconfig/gobject-2.0.pc"
+    exec "$@"' "$work/empty" "$@"
+}
+expect "a clean build with the keyring prints no warning" "status 0" "$(build keyring env)"
+expect "a clean build without the keyring prints no warning" "status 0" "$(build vault env CONSUMER_TRAITS=none)"
+expect "without GLib's headers there is one error, with the Debian package and the trait" $'1\n1' \
+  "$(build headers without_headers >"$work/errors"
+  grep -c ' error: ' "$work/errors"; grep -c 'error: .*libsecret-1-dev.*traits: \[\]' "$work/errors")"
+expect "nothing but Coffer is fetched" 1 \
+  "$(swift package --scratch-path "$work/keyring" show-dependencies | grep -c '[─]')"
+expect "a program without the keyring does not need its libraries" "" \
+  "$(ldd "$work/vault/debug/Consumer" | grep -E 'secret|glib|gobject' || true)"
+consumer=$work/keyring/debug/Consumer
+
+export HOME=$work XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data XDG_STATE_HOME=$work/state
+"$secret" init
 
 expect "a store in top-level code stores, and a chain runs once" $'d f\n0 0' "$("${consumer%/*}/TopLevel")"
 

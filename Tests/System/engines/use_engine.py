@@ -431,7 +431,7 @@ def main():
             if len(sys.argv) == 4:
                 result = subprocess.run(
                     ["swift", "test", "--skip-build", "--filter", "RemoteTests.(theVaultPasses|theEngineAndAFile)"],
-                    env={**os.environ, **engine.environment, "COFFER_ENGINE_URL": engine.url, "COFFER_ENGINE_STEPS": sys.argv[3]},
+                    env={**os.environ, **engine.environment, "COFFER_TOOL": "1", "COFFER_ENGINE_URL": engine.url, "COFFER_ENGINE_STEPS": sys.argv[3]},
                     capture_output=True, text=True)
                 check("the conformance suite and the random changes", result.returncode == 0 and "2 tests" in result.stdout,
                       result.stdout[-3000:])

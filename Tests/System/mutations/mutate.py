@@ -35,7 +35,7 @@ from swift_source import Impossible
 # In the sandbox.
 ORIGINAL, PACKAGE = Path("/tmp/original"), Path("/tmp/package")
 # A few crash histories find what many find, except for rare orders of events.
-ENVIRONMENT = {"COFFER_CRASH_HISTORIES": "24"}
+ENVIRONMENT = {"COFFER_CRASH_HISTORIES": "24", "COFFER_TOOL": "1"}
 # In seconds: what a test may take without a mutation, and what it may take more with one, besides six times its time.
 LONGEST, PATIENCE, SLOWNESS = 900, 30, 6
 
@@ -215,7 +215,7 @@ def main():
     scratch = root / ".build/mutations"
     if not (root / ".build/checkouts").is_dir():
         # There is no network in the sandbox.
-        subprocess.run(["swift", "package", "resolve"], cwd=root, check=True)
+        subprocess.run(["swift", "package", "resolve"], cwd=root, env=os.environ | ENVIRONMENT, check=True)
     mutated_package.copy(root, scratch / PACKAGE.name, scratch / ORIGINAL.name)
     quarter = [] if arguments.quarter is None else ["--quarter", str(arguments.quarter)]
     return sandbox.enter(scratch, Path(__file__).name, ["--inside", *quarter, *arguments.words])

@@ -37,6 +37,7 @@ export SWIFT_BACKTRACE=enable=no CI=true COFFER_WITHOUT_SCENARIOS="doctor.txt ag
 failed=0
 for sanitizer in ${chosen:-address thread}; do
   echo "== $sanitizer"
+  export COFFER_TOOL=1
   reports=$PWD/.build/$sanitizer/reports
   rm -rf "$reports"
   mkdir -p "$reports"
