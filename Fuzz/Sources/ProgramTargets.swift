@@ -46,7 +46,7 @@ enum ProgramTargets {
   static func exchangeJSON(_ input: [UInt8]) {
     parse {
       let secrets = try ExchangeFile.secrets(in: SecretBytes(input), of: "file", service: "s")
-      let text = try ExchangeFile(secrets).text()
+      let text = try ExchangeFile.text(of: secrets)
       let again = try ExchangeFile.secrets(in: text, of: "file", service: "t")
       require(again.map(\.identifier) == secrets.map(\.identifier), "the names are the same after writing")
       require(

@@ -126,7 +126,8 @@ public final class MemoryBackend: SecretBackend {
         return result
       }
     }
-    for identifier in changed { broadcast.send(SecretChange(madeNow: identifier)) }
+    let notices = changed.count > ChangeBroadcast.capacity ? [nil] : changed.map { Optional($0) }
+    for identifier in notices { broadcast.send(SecretChange(madeNow: identifier)) }
     return result
   }
 

@@ -63,11 +63,10 @@ struct StoreContents<Item: Sendable & Equatable> {
   }
 
   mutating func remove(_ identifiers: Set<SecretIdentifier>) {
-    for identifier in identifiers { failures[identifier] = nil }
-    let found = identifiers.compactMap { index($0) }
+    if !failures.isEmpty { for identifier in identifiers { failures[identifier] = nil } }
     // Each single removal moves the entries after it.
-    if found.count < 8 {
-      for index in found.sorted(by: >) {
+    if identifiers.count < 8 {
+      for index in identifiers.compactMap({ index($0) }).sorted(by: >) {
         entries.remove(at: index)
         items.remove(at: index)
       }

@@ -10,7 +10,7 @@ public struct SecretChange: Hashable, Sendable {
   public init(_ identifier: SecretIdentifier?) { (self.identifier, origin) = (identifier, nil) }
 
   /// Creates the notice for a change that the current call on the backend has made. Changes by others have no origin.
-  package init(madeNow identifier: SecretIdentifier) {
+  package init(madeNow identifier: SecretIdentifier?) {
     (self.identifier, origin) = (identifier, Self.currentOrigin)
   }
 

@@ -1,3 +1,5 @@
+internal import CofferLibc
+
 /// The name of a secret: a service and an account, which are the attributes that keyrings on Linux use.
 ///
 /// Identifiers are compared and sorted by their UTF-8 bytes, service first. Two Unicode spellings of one text are
@@ -35,7 +37,7 @@ public struct SecretIdentifier: Sendable {
 extension SecretIdentifier: Hashable {
   /// Whether both have the same UTF-8 bytes.
   public static func == (left: Self, right: Self) -> Bool {
-    left.service.hasBytes(of: right.service) && left.account.hasBytes(of: right.account)
+    left.account.order(to: right.account) == 0 && left.service.order(to: right.service) == 0
   }
 
   /// Hashes the UTF-8 bytes.
@@ -51,18 +53,20 @@ extension SecretIdentifier: Hashable {
 extension SecretIdentifier: Comparable {
   /// Compares the UTF-8 bytes, service first.
   public static func < (left: Self, right: Self) -> Bool {
-    left.service.hasBytes(of: right.service)
-      ? left.account.utf8.lexicographicallyPrecedes(right.account.utf8)
-      : left.service.utf8.lexicographicallyPrecedes(right.service.utf8)
+    let order = left.service.order(to: right.service)
+    return (order == 0 ? left.account.order(to: right.account) : order) < 0
   }
 }
 
 extension String {
-  /// Whether both have the same UTF-8 bytes. Faster than a comparison of two `utf8` views.
-  fileprivate func hasBytes(of other: String) -> Bool {
+  /// The order of the UTF-8 bytes: negative, 0 or positive. Faster than a comparison of two `utf8` views.
+  fileprivate func order(to other: String) -> Int {
     var (left, right) = (self, other)
     return left.withUTF8 { left in
-      right.withUTF8 { left.elementsEqual($0) }
+      right.withUTF8 { right in
+        let order = memcmp(left.baseAddress!, right.baseAddress!, min(left.count, right.count))
+        return order == 0 ? left.count - right.count : Int(order)
+      }
     }
   }
 }

@@ -53,7 +53,7 @@ enum Dotenv {
   static func quoted(_ value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
       let quote = bytes.contains(UInt8(ascii: "'")) ? "\"" : "'"
-      return TemplateFilter.escaped(bytes, most: 1, in: quote) { _ in nil }
+      return TemplateFilter.escaped(bytes, in: quote) { _ in nil }
     }
   }
 }

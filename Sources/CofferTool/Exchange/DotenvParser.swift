@@ -105,7 +105,7 @@ struct DotenvParser {
     let isDouble = quote == UInt8(ascii: "\"")
     index += 1
     let start = index
-    var escapes = 0
+    var hasEscapes = false
     while let byte = peek(bytes), byte != quote {
       if byte == 0 { throw problem("has a value that contains a NUL") }
       if isDouble && "$`".utf8.contains(byte) {
@@ -113,7 +113,7 @@ struct DotenvParser {
       }
       if isDouble && byte == UInt8(ascii: "\\") {
         index += 1
-        escapes += 1
+        hasEscapes = true
         guard let escape = peek(bytes), Self.escaped(escape) != nil else {
           throw problem("has an unknown escape in double quotes")
         }
@@ -123,8 +123,8 @@ struct DotenvParser {
     if index == bytes.count { throw problem("has an unclosed \(isDouble ? "double" : "single") quote") }
     let raw = bytes.extracting(start..<index)
     index += 1
-    if escapes == 0 { return SecretBytes(raw) }
-    return SecretWriter.bytes(capacity: raw.count - escapes) { writer in
+    if !hasEscapes { return SecretBytes(raw) }
+    return SecretWriter.bytes { writer in
       var next = 0
       while next < raw.count {
         let isEscape = raw[next] == UInt8(ascii: "\\")

@@ -1,26 +1,23 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// The JSON file that `export` writes and `import` reads. Encoding and decoding take values out of guarded memory.
+/// The JSON file that `export` writes and `import` reads. Reading takes values out of guarded memory.
 ///
 /// ```
 /// {
 ///   "coffer-secrets": 1,
 ///   "secrets": [
-///     {
-///       "service": "secret", "account": "github-token",
-///       "value": "ghp_…",                                  or "base64": "…" if the value is not UTF-8
-///       "label": "…", "created": "2026-01-31T12:00:00Z", "expires": "…", "attributes": { "name": "text" }
-///     }
+///     {"account":"github-token","attributes":{"name":"text"},"created":"2026-01-31T12:00:00Z","expires":"…",
+///      "label":"…","service":"secret","value":"ghp_…"}      or "base64":"…" if the value is not UTF-8
 ///   ]
 /// }
 /// ```
 ///
-/// The fields of the last line are optional, and so is `service`, whose default is `--service`. Other fields are not
-/// allowed.
-struct ExchangeFile: Codable {
-  var version = 1
-  var secrets: [Entry]
+/// All fields but `account` and the value are optional. The default of `service` is
+/// `--service`. Other fields are not allowed.
+struct ExchangeFile: Decodable {
+  let version: Int
+  let secrets: [Entry]
 
   private enum CodingKeys: String, CodingKey {
     case version = "coffer-secrets"
@@ -43,10 +40,9 @@ struct ExchangeFile: Codable {
 
     static let fields = Set(CodingKeys.allCases.map(\.stringValue))
 
+    /// The secret without its value.
     init(_ secret: ExchangedSecret) {
       (service, account) = (secret.identifier.service, secret.identifier.account)
-      let data = secret.value.withBytes { $0.withUnsafeBytes { Data($0) } }
-      if let text = String(validating: data, as: UTF8.self) { value = text } else { base64 = data }
       (label, created, expires) = (secret.metadata?.label, secret.metadata?.created, secret.metadata?.expires)
       let attributes = secret.metadata?.attributes ?? [:]
       self.attributes = attributes.isEmpty ? nil : attributes
@@ -61,10 +57,30 @@ struct ExchangeFile: Codable {
     let secrets: [[String: Anything]]
   }
 
-  init(_ secrets: [ExchangedSecret]) { self.secrets = secrets.map(Entry.init) }
-
-  func text() throws -> SecretBytes {
-    SecretBytes(try Output.json(self, [.prettyPrinted]))
+  /// The text for `secrets`: a line for each.
+  static func text(of secrets: [ExchangedSecret]) throws -> SecretBytes {
+    let entries = try secrets.map { secret in
+      // Without the brace and the line feed at its end.
+      let fields = try Output.json(Entry(secret), []).dropLast(2)
+      return (fields + (secret.value.withBytes({ $0.isUTF8 }) ? ",\"value\":" : ",\"base64\":"), secret.value)
+    }
+    return SecretWriter.bytes { writer in
+      writer.append("{\n  \"coffer-secrets\": 1,\n  \"secrets\": [")
+      for (index, (fields, value)) in entries.enumerated() {
+        writer.append((index == 0 ? "\n    " : ",\n    ") + fields)
+        value.withBytes { bytes in
+          if let text = try? UTF8Span(validating: bytes) {
+            writer.appendJSON(text)
+          } else {
+            writer.append("\"")
+            writer.append(value.base64())
+            writer.append("\"")
+          }
+        }
+        writer.append("}")
+      }
+      writer.append("\n  ]\n}\n")
+    }
   }
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.

@@ -22,7 +22,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
 
   /// The text for the secrets. Throws a failure for a secret that the format cannot hold.
   func text(of secrets: [ExchangedSecret]) throws -> SecretBytes {
-    if self == .json { return try ExchangeFile(secrets).text() }
+    if self == .json { return try ExchangeFile.text(of: secrets) }
     let assignments = try secrets.map { secret in
       try secret.variable.map { EnvironmentAssignment(variable: $0, identifier: secret.identifier) }
         ?? EnvironmentAssignment(for: secret.identifier)
@@ -67,7 +67,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     case .shell: TemplateFilter.shell.applied(to: value) ?? value
     case .fish:
       value.withBytes { bytes in
-        TemplateFilter.escaped(bytes, most: 2, in: "'") {
+        TemplateFilter.escaped(bytes, in: "'") {
           "\\'".utf8.contains($0) ? "\\" + String(Unicode.Scalar($0)) : nil
         }
       }
@@ -95,14 +95,13 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   /// anywhere in the log.
   static func masks(of value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
-      // Escaping makes at most 3 bytes of one. The command adds 13 bytes, less than 2 for each of 8 or more.
-      SecretWriter.bytes(capacity: 5 * bytes.count) { writer in
+      SecretWriter.bytes { writer in
         var start = 0
         for end in 0...bytes.count where end == bytes.count || "\n\r".utf8.contains(bytes[end]) {
           let line = start..<end
           start = end + 1
           if line.count < 8 { continue }
-          let escaped = TemplateFilter.escaped(bytes.extracting(line), most: 3) {
+          let escaped = TemplateFilter.escaped(bytes.extracting(line)) {
             $0 == UInt8(ascii: "%") ? "%25" : nil
           }
           writer.append("::add-mask::")

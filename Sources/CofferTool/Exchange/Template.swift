@@ -91,7 +91,7 @@ struct Template: ~Copyable {
           """)
       }
     }
-    return SecretWriter.bytes(capacity: count) { writer in
+    return SecretWriter.bytes { writer in
       for part in parts {
         switch part {
         case .text(let range): source.withBytes { writer.append($0.extracting(range)) }

@@ -19,29 +19,23 @@ enum TemplateFilter: String, CaseIterable {
     value.withBytes { bytes in
       switch self {
       case .base64: return value.base64()
-      case .url: return Self.escaped(bytes, most: 3) { $0.isUnreservedInURI ? nil : "%" + $0.hexadecimal }
+      case .url: return Self.escaped(bytes) { $0.isUnreservedInURI ? nil : "%" + $0.hexadecimal }
       case .json:
-        if !bytes.isUTF8 { return nil }
-        return Self.escaped(bytes, most: 6, in: "\"") { byte in
-          switch byte {
-          case UInt8(ascii: "\""), UInt8(ascii: "\\"): "\\" + String(Unicode.Scalar(byte))
-          case ..<0x20, 0x7F: "\\u00" + byte.hexadecimal
-          default: nil
-          }
-        }
+        guard let text = try? UTF8Span(validating: bytes) else { return nil }
+        return SecretWriter.bytes { $0.appendJSON(text) }
       case .shell:
         if bytes.contains(0) { return nil }
-        return Self.escaped(bytes, most: 4, in: "'") { $0 == UInt8(ascii: "'") ? "'\\''" : nil }
+        return Self.escaped(bytes, in: "'") { $0 == UInt8(ascii: "'") ? "'\\''" : nil }
       }
     }
   }
 
-  /// Returns the escaped bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most`
-  /// bytes, or `nil` for a byte that stays as it is.
+  /// Returns the escaped bytes between two `quotes`. `escape` returns the text for a byte, or `nil` for a byte that
+  /// stays as it is.
   static func escaped(
-    _ bytes: Span<UInt8>, most: Int, in quotes: String = "", _ escape: (UInt8) -> String?
+    _ bytes: Span<UInt8>, in quotes: String = "", _ escape: (UInt8) -> String?
   ) -> SecretBytes {
-    SecretWriter.bytes(capacity: bytes.count * most + 2 * quotes.utf8.count) { writer in
+    SecretWriter.bytes { writer in
       writer.append(quotes)
       for index in bytes.indices {
         if let text = escape(bytes[index]) { writer.append(text) } else { writer.append(bytes[index]) }

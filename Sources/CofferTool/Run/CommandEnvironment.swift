@@ -15,10 +15,7 @@ struct CommandEnvironment: ~Copyable {
       let name = UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "="))
       return isKept(String(decoding: name, as: UTF8.self))
     }
-    let count =
-      inherited.reduce(0) { $0 + strlen($1) + 1 }
-      + entries.reduce(0) { $0 + $1.variable.utf8.count + $1.value.count + 2 }
-    bytes = SecretWriter.bytes(capacity: count) { writer in
+    bytes = SecretWriter.bytes { writer in
       for entry in inherited {
         writer.append(Span(_unsafeBytes: UnsafeRawBufferPointer(start: entry, count: strlen(entry) + 1)))
       }

@@ -43,7 +43,7 @@ final class VaultTransaction: SecretTransaction {
   /// What observers are told after the commit: which secrets have changed, or, if a stream cannot keep all their names,
   /// that any secret may have changed.
   func notices() throws(SecretError) -> [SecretChange] {
-    if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
+    if newest.count > ChangeBroadcast.capacity { return [SecretChange(madeNow: nil)] }
     let records = try newest.values.map { index throws(SecretError) in try tail.entry(tail.frames[index]).record }
     let identifiers = try records.map { record throws(SecretError) in try record.identifier() }
     return identifiers.sorted().map { SecretChange(madeNow: $0) }

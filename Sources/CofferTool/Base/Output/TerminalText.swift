@@ -19,12 +19,7 @@ extension String {
 
   /// JSON text with these characters in JSON's own escapes, except for the line feeds between its elements.
   var printableJSON: String {
-    escaped { scalar in
-      guard scalar.isUnsafeOnTerminal && scalar != "\n" else { return nil }
-      return String(scalar).utf16.map { unit in
-        "\\u" + (UInt8(unit >> 8).hexadecimal + UInt8(unit & 0xFF).hexadecimal).lowercased()
-      }.joined()
-    }
+    escaped { $0.isUnsafeOnTerminal && $0 != "\n" ? $0.codeInJSON : nil }
   }
 
   /// The text with each character replaced by the result of `escape`. A character for which it is `nil` is kept.
@@ -42,10 +37,30 @@ extension Unicode.Scalar {
   /// directions, zero width, tags), separators of lines and paragraphs (Zl, Zp), and everything that Unicode asks
   /// programs not to display (Default_Ignorable_Code_Point: variation selectors, fillers).
   var isUnsafeOnTerminal: Bool {
-    switch properties.generalCategory {
+    if isASCII { return value < 0x20 || value == 0x7F }
+    return switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
     default: properties.isDefaultIgnorableCodePoint
     }
+  }
+}
+
+extension Unicode.Scalar {
+  /// What stands for the character in a JSON string, or `nil` if it stays as it is.
+  var escapeInJSON: String? {
+    switch self {
+    case "\"", "\\": "\\" + String(self)
+    case "\n": "\\n"
+    case "\r": "\\r"
+    case "\t": "\\t"
+    default: isUnsafeOnTerminal ? codeInJSON : nil
+    }
+  }
+
+  fileprivate var codeInJSON: String {
+    String(self).utf16.map { unit in
+      "\\u" + (UInt8(unit >> 8).hexadecimal + UInt8(unit & 0xFF).hexadecimal).lowercased()
+    }.joined()
   }
 }
 

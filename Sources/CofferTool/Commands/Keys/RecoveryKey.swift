@@ -11,7 +11,7 @@ enum RecoveryKey {
   static func print(_ key: SecretBytes) throws(SecretError) {
     let text = try VaultKey.text(of: key)
     let lines = text.withBytes { bytes in
-      SecretWriter.bytes(capacity: bytes.count * 2) { writer in
+      SecretWriter.bytes { writer in
         writer.append(prefix + "\n")
         for index in prefix.utf8.count..<bytes.count {
           writer.append(bytes[index])
@@ -28,7 +28,7 @@ enum RecoveryKey {
   static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let packed = text.withBytes { bytes in
-      SecretWriter.bytes(capacity: bytes.count) { writer in
+      SecretWriter.bytes { writer in
         for index in bytes.indices where !isSpace(bytes[index]) { writer.append(bytes[index]) }
       }
     }
