@@ -41,7 +41,7 @@ let package = Package(
   ],
   dependencies: [
     // Not fetched without the trait of its product.
-    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: [])
   ],
   targets: [
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
@@ -190,6 +190,7 @@ if hasTool {
   ]
 }
 
-for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit", "CLibsecretHeaders"].contains(target.name) {
+for target in package.targets
+where target.type != .system && !["CLinux", "CEarlyInit", "CLibsecretHeaders"].contains(target.name) {
   target.swiftSettings = (target.swiftSettings ?? []) + strict
 }

@@ -44,7 +44,7 @@ actor SecretWatch {
 
   private func readNow() async -> (SecretsSnapshot, State) {
     let (backend, source, key, fingerprintKey) = (await observe(), source, key, fingerprintKey)
-    return await CallThreads.shared.run {
+    return await CallThreads.shared.run(for: observed?.backend) {
       let reading = source.read(key, from: backend)
       let state = reading.secrets.map { secrets in
         secrets.mapValues { $0.fingerprint(under: fingerprintKey) }
@@ -59,7 +59,7 @@ actor SecretWatch {
     let source = source
     let found = await DefaultBackend.offPool { source.backend() }
     if case .success(let backend) = found {
-      let changes = await CallThreads.shared.run {
+      let changes = await CallThreads.shared.run(for: backend) {
         backend.features.contains(.changes) ? backend.changes() : AsyncStream.makeStream().stream
       }
       observed = (backend, changes)

@@ -45,7 +45,7 @@ final class DelayedSaveQueue: Sendable {
   private func timer(_ hub: ValueHub, after pause: Duration) -> Task<Void, Never> {
     Task.detached {
       do { try await Task.sleep(for: pause) } catch { return }
-      await CallThreads.shared.run {
+      await CallThreads.shared.run(for: hub.source) {
         do throws(SecretError) { try self.flush(hub) } catch {
           // `lastError` of the values returns the error. The change waits for another attempt.
         }

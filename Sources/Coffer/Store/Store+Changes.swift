@@ -46,7 +46,7 @@ extension Store {
 
   func perform(_ steps: [StoreOperation<Item>.Step]) async throws(SecretError) {
     let store = current()
-    try await DefaultBackend.offPool { () throws(SecretError) in try store.performNow(steps) }
+    try await DefaultBackend.offPool(store.source) { () throws(SecretError) in try store.performNow(steps) }
   }
 
   /// The attribute of a secret's metadata that orders the items: a time in milliseconds, of 19 digits.

@@ -8,7 +8,7 @@ extension Store {
     let next = pause == .zero ? (store.source ?? DefaultBackend.source).retryPause : min(pause * 2, .seconds(60))
     Task { [weak store] in
       do { try await Task.sleep(for: pause) } catch { return }
-      let isLoaded = await CallThreads.shared.run { [weak store] in
+      let isLoaded = await CallThreads.shared.run(for: store) { [weak store] in
         do throws(SecretError) { try store?.loadIfNeeded(mayPrompt: pause == .zero) } catch { return false }
         return true
       }
@@ -99,7 +99,7 @@ extension Store {
           continue
         }
         guard let self else { return }
-        await CallThreads.shared.run { self.readAgain(change.identifier) }
+        await CallThreads.shared.run(for: self) { self.readAgain(change.identifier) }
       }
     }
     state.withLock { $0.watch = task }

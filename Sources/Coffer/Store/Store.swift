@@ -130,7 +130,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   /// Waits until the items are loaded. Throws the errors of the backend; a later call tries again.
   public func itemsHaveLoaded() async throws(SecretError) {
     let store = current()
-    try await DefaultBackend.offPool { () throws(SecretError) in try store.loadIfNeeded() }
+    try await DefaultBackend.offPool(store.source) { () throws(SecretError) in try store.loadIfNeeded() }
   }
 
   /// A new stream of the latest event and each event after it. The stream stays with the backend that is in use at its

@@ -86,13 +86,14 @@ public enum DefaultBackend {
     return try await with(backend, operation: operation)
   }
 
-  /// Runs `body` on a thread for blocking calls, with the backend of this task.
+  /// Runs `body`, which uses `source` or else the default backend, on a thread for blocking calls, with the backend of
+  /// this task.
   package static func offPool<R: Sendable, E: Error>(
-    _ body: @escaping @Sendable () throws(E) -> R
+    _ source: BackendSource? = nil, _ body: @escaping @Sendable () throws(E) -> R
   ) async throws(E) -> R {
-    let source = ofTask
-    return try await CallThreads.shared.run {
-      $ofTask.withValue(source) { Result { () throws(E) in try body() } }
+    let (ofTask, source) = (ofTask, source ?? Self.source)
+    return try await CallThreads.shared.run(for: source.backend ?? source) {
+      $ofTask.withValue(ofTask) { Result { () throws(E) in try body() } }
     }.get()
   }
 }

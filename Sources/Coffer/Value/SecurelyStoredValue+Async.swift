@@ -7,24 +7,24 @@ public import FoundationEssentials
 extension SecurelyStoredValue {
   /// Returns the value, or `nil` if there is none. Throws like the method without `async`.
   public func get() async throws(SecretError) -> Value? {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
+    try await content.offPool { () throws(SecretError) in try self.get() }
   }
 
   /// Returns the value. Throws `.missing` if there is none.
   public func required() async throws(SecretError) -> Value {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.required() }
+    try await content.offPool { () throws(SecretError) in try self.required() }
   }
 
   /// Stores the value in one durable step. `nil` removes the value. Throws like the method without `async`.
   public func set(_ value: Value?, expires: Date? = nil) async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value, expires: expires) }
+    try await content.offPool { () throws(SecretError) in try self.set(value, expires: expires) }
   }
 
   /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
   /// Throws like the method without `async`.
   public func set(_ value: Value?, ifCurrentIs expected: Value?) async throws(SecretError) -> Bool
   where Value: Equatable {
-    try await DefaultBackend.offPool { () throws(SecretError) in
+    try await content.offPool { () throws(SecretError) in
       try self.set(value, ifCurrentIs: expected)
     }
   }
@@ -32,18 +32,18 @@ extension SecurelyStoredValue {
   /// Removes the value. Returns `false` if there is none. Throws like the method without `async`.
   @discardableResult
   public func remove() async throws(SecretError) -> Bool {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.remove() }
+    try await content.offPool { () throws(SecretError) in try self.remove() }
   }
 
   /// Removes the value with its earlier versions. Throws like the method without `async`.
   @discardableResult
   public func erase() async throws(SecretError) -> Bool {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.erase() }
+    try await content.offPool { () throws(SecretError) in try self.erase() }
   }
 
   /// Returns the identifier and the metadata of the value. Throws like the method without `async`.
   public func item() async throws(SecretError) -> SecretItem? {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.item() }
+    try await content.offPool { () throws(SecretError) in try self.item() }
   }
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
@@ -51,7 +51,7 @@ extension SecurelyStoredValue {
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value?) throws -> R
   ) async throws -> R {
-    try await DefaultBackend.offPool { try self.update(change) }
+    try await content.offPool { try self.update(change) }
   }
 }
 
@@ -98,7 +98,7 @@ extension SecurelyStoredValue {
       if let current, isFresh(current) { return current }
       let value = try await refresh(current)
       let content = self.content
-      try await DefaultBackend.offPool { try content.keepStoring(value, until: deadline) }
+      try await content.offPool { try content.keepStoring(value, until: deadline) }
       return value
     }
   }

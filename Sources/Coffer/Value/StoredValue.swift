@@ -134,23 +134,23 @@ extension StoredValue where Value: ExpressibleByNilLiteral {
 extension StoredValue {
   /// Returns the value, or the default if nothing is stored. Throws like the method without `async`.
   public func get() async throws(SecretError) -> Value {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
+    try await content.offPool { () throws(SecretError) in try self.get() }
   }
 
   /// Stores the value in one durable step. Throws like the method without `async`.
   public func set(_ value: Value) async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
+    try await content.offPool { () throws(SecretError) in try self.set(value) }
   }
 
   /// Deletes the stored value, so that reads return the default. Throws like the method without `async`.
   public func reset() async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.reset() }
+    try await content.offPool { () throws(SecretError) in try self.reset() }
   }
 
   /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Throws like the method
   /// without `async`.
   public func flush() async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.flush() }
+    try await content.offPool { () throws(SecretError) in try self.flush() }
   }
 
   /// Runs `body` while no other task or process has the lease of this value, as ``SecurelyStoredValue`` does.
@@ -164,6 +164,6 @@ extension StoredValue {
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
   /// method without `async`.
   public func update<R: Sendable>(_ change: @escaping @Sendable (inout Value) throws -> R) async throws -> R {
-    try await DefaultBackend.offPool { try self.update(change) }
+    try await content.offPool { try self.update(change) }
   }
 }

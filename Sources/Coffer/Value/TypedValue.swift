@@ -60,6 +60,11 @@ final class TypedValue<Value: Sendable>: Sendable {
     }
   }
 
+  /// Runs `body` on a thread for blocking calls of the value's backend.
+  func offPool<R: Sendable, E: Error>(_ body: @escaping @Sendable () throws(E) -> R) async throws(E) -> R {
+    try await DefaultBackend.offPool(fixedSource, body)
+  }
+
   // MARK: Reading
 
   func get() throws(SecretError) -> Value? {
@@ -261,7 +266,7 @@ final class TypedValue<Value: Sendable>: Sendable {
   func withLease<R>(
     timeout: Duration, isolation: isolated (any Actor)?, _ body: () async throws -> sending R
   ) async throws -> sending R {
-    let lease = try await DefaultBackend.offPool { () throws(SecretError) in try self.place() }
+    let lease = try await offPool { () throws(SecretError) in try self.place() }
     return try await lease.backend.withLease(
       of: lease.identifier, timeout: timeout, isolation: isolation
     ) { _ in try await body() }

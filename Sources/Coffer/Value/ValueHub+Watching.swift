@@ -32,7 +32,7 @@ extension ValueHub {
       while stream == nil {
         do { try await Task.sleep(for: pause) } catch { return }
         guard let hub = self else { return }
-        if case .success(let changes) = await CallThreads.shared.run({ hub.retry() }) {
+        if case .success(let changes) = await CallThreads.shared.run(for: hub.source, { hub.retry() }) {
           guard let changes else { return }
           stream = changes
         }
@@ -41,7 +41,7 @@ extension ValueHub {
       for await change in stream where change.origin != own {
         if let changed = change.identifier, changed != identifier { continue }
         guard let hub = self else { return }
-        await CallThreads.shared.run { hub.readAgain() }
+        await CallThreads.shared.run(for: hub.source) { hub.readAgain() }
       }
     }
     state.withLock { $0.watch = task }

@@ -126,10 +126,10 @@ extension SecretBackend {
   /// let names = try await backend.perform { try $0.items().map(\.identifier) }
   /// ```
   ///
-  /// At most 64 bodies run at a time in one process; more wait in order. Cancelling the task does not end a body.
+  /// At most 64 bodies run at a time for one backend; more wait in order. Cancelling the task does not end a body.
   /// Throws what `body` throws.
   public func perform<R: Sendable, E: Error>(_ body: @escaping @Sendable (Self) throws(E) -> R) async throws(E) -> R {
-    try await CallThreads.shared.run { Result { () throws(E) in try body(self) } }.get()
+    try await CallThreads.shared.run(for: self) { Result { () throws(E) in try body(self) } }.get()
   }
 
   // MARK: Defaults

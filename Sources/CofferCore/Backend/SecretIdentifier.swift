@@ -64,7 +64,8 @@ extension String {
     var (left, right) = (self, other)
     return left.withUTF8 { left in
       right.withUTF8 { right in
-        let order = memcmp(left.baseAddress!, right.baseAddress!, min(left.count, right.count))
+        guard let one = left.baseAddress, let two = right.baseAddress else { return left.count - right.count }
+        let order = memcmp(one, two, min(left.count, right.count))
         return order == 0 ? left.count - right.count : Int(order)
       }
     }

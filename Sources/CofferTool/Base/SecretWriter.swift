@@ -53,7 +53,7 @@ struct SecretWriter {
     append("\"")
     var scalars = text.makeUnicodeScalarIterator()
     while let scalar = scalars.next() {
-      if let escape = scalar.escapeInJSON { append(escape) } else { for byte in UTF8.encode(scalar)! { append(byte) } }
+      append(scalar.escapeInJSON ?? String(scalar))
     }
     append("\"")
   }

@@ -49,7 +49,7 @@ final class RemoteLeases: Sendable {
     do throws(FileSystemError) {
       renewal = try WatchThread.shared.every(Self.period) { [weak vault] in
         guard let vault else { return }
-        CallThreads.shared.submit { self.prolong(secret, taking, in: vault, by: Self.span) }
+        CallThreads.shared.submit(for: vault) { self.prolong(secret, taking, in: vault, by: Self.span) }
       }
     } catch {
       // Without a thread, the lease ends by itself.

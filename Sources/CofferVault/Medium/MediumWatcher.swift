@@ -68,7 +68,7 @@ final class MediumWatcher: Sendable {
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    if isFirst { CallThreads.shared.submit { [weak self] in self?.run(sawEvent: sawEvent, look) } }
+    if isFirst { CallThreads.shared.submit(for: self) { [weak self] in self?.run(sawEvent: sawEvent, look) } }
   }
 
   private func run(sawEvent: Bool, _ look: @escaping @Sendable (Bool) -> Void) {

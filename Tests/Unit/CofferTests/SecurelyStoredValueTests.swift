@@ -1,8 +1,23 @@
 @testable import Coffer
 import CofferTestSupport
 import CofferCore
+import Dispatch
 import Foundation
+import Synchronization
 import Testing
+
+/// A backend whose calls wait until a gate is opened, at most four minutes.
+private final class GatedBackend: ForwardingBackend, @unchecked Sendable {  // its state is atomic
+  let gate = DispatchSemaphore(value: 0)
+  let entered = Atomic(0), late = Atomic(0)
+
+  override func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
+    entered.add(1, ordering: .relaxed)
+    if gate.wait(timeout: .now() + 240) == .timedOut { late.add(1, ordering: .relaxed) }
+    gate.signal()
+    return access
+  }
+}
 
 @Suite(.timeLimit(.minutes(30))) struct SecurelyStoredValueTests {
   let backend = ScriptedBackend()
@@ -21,6 +36,28 @@ import Testing
     #expect(token.wrappedValue == "one")
     #expect(try backend.text("token") == "one")
     #expect(token.projectedValue === token)
+  }
+
+  @Test func slowCallsOfOneBackendDelayNoOther() async throws {
+    let (slow, other) = (GatedBackend(MemoryBackend()), MemoryBackend())
+    let (slowValue, value) = (
+      SecurelyStoredValue<String>(key: "a", service: "tests", backend: slow),
+      SecurelyStoredValue<String>(key: "a", service: "tests", backend: other))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<200 {
+        group.addTask {
+          if number % 2 == 0 { _ = try await slow.perform { try $0.items() } } else { _ = try await slowValue.get() }
+        }
+      }
+      while slow.entered.load(ordering: .relaxed) < 64 { await Task.yield() }
+      #expect(try await other.perform { try $0.items() }.isEmpty)
+      #expect(try await value.get() == nil)
+      // No more of the slow calls had a thread.
+      #expect(slow.entered.load(ordering: .relaxed) == 64)
+      slow.gate.signal()
+      try await group.waitForAll()
+    }
+    #expect(slow.late.load(ordering: .relaxed) == 0 && slow.entered.load(ordering: .relaxed) == 200)
   }
 
   @Test func aServiceAndABackendGoBeforeThoseOfTheScope() throws {
