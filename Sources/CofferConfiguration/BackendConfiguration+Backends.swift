@@ -150,7 +150,8 @@ extension BackendConfiguration {
     let (medium, environment) = VaultEnvironment().place(path, options)
     return try VaultBackend.create(
       on: medium, credential: credential, label: label, recipients: recipients, history: history,
-      options: options, environment: environment)
+      options: options, environment: environment
+    ).isRecorded
   }
 
   /// Whether there is anything at the path or URL. Throws `.io`, `.denied`, and the errors of an engine.

@@ -24,20 +24,23 @@ extension VaultBackend {
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> VaultBackend {
     let (medium, environment) = VaultEnvironment().place(path, options)
-    try create(
+    let new = try create(
       on: medium, credential: credential, label: label, recipients: recipients, history: history,
       options: options, environment: environment)
+    var options = options
+    // Nobody else vouches for a vault on an engine.
+    if !new.isRecorded, options.pins.isEmpty, RemoteURL.isURL(path) { options.pins = [new.pin] }
     let source = VaultCredentialSource("the credential of the new vault", credential)
     return VaultBackend(medium, credentials: [source], options: options, environment: environment)
   }
 
-  /// Returns whether the new vault was recorded.
+  /// Returns whether the new vault was recorded, and its pin that accepts every state.
   @discardableResult
   package static func create(
     on medium: any VaultMedium, credential: VaultCredential, label: String = "",
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
     environment: VaultEnvironment
-  ) throws(SecretError) -> Bool {
+  ) throws(SecretError) -> (isRecorded: Bool, pin: String) {
     // An early check, because stretching the passphrase takes long. Publishing the file checks again.
     try medium.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)
@@ -68,7 +71,8 @@ extension VaultBackend {
       }
     case .unconfirmed(let error): throw .unconfirmed(error, path: medium.path)
     }
-    guard options.knownVaultsDirectory != nil else { return false }
+    let pin = VaultPin(vault, keys, Checkpoint(sequence: 0, tailTag: .zero)).identity.description
+    guard options.knownVaultsDirectory != nil else { return (false, pin) }
     do throws(SecretError) {
       var options = options
       options.pins = []
@@ -76,10 +80,10 @@ extension VaultBackend {
       let file = try VaultFile(medium.open())
       try known.trustAndPublish(
         VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded, isDetached: false)
-      return true
+      return (true, pin)
     } catch {
       // The vault exists, so this is not an error.
-      return false
+      return (false, pin)
     }
   }
 }

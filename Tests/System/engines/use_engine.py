@@ -5,7 +5,7 @@ usage: use_engine.py SECRET ENGINE [STEPS]
 
 SECRET is the built tool; CofferProbe and the helpers must be beside it (Scripts/helpers). ENGINE is postgresql, ceph or
 ceph-next. With STEPS, the built tests of the package run on the engine too: the conformance suite, and three times as many
-random changes as STEPS, which a file gets as well.
+random changes as STEPS, which a file gets as well. And processes that refresh a token are killed (Examples/run --refresh).
 
 Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 """
@@ -435,6 +435,12 @@ def main():
                     capture_output=True, text=True)
                 check("the conformance suite and the random changes", result.returncode == 0 and "2 tests" in result.stdout,
                       result.stdout[-3000:])
+                result = subprocess.run(
+                    [f"{os.path.dirname(__file__)}/../../../Examples/run", "--refresh"],
+                    env={**os.environ, **engine.environment, "COFFER_ENGINE_URL": engine.server.url("refreshed")},
+                    capture_output=True, text=True)
+                check("killed processes that refresh a token", result.returncode == 0, (result.stdout + result.stderr)[-3000:])
+                print(result.stdout.strip().splitlines()[-1], flush=True)
             if sys.argv[2] == "ceph":
                 lax_stores(os.path.abspath(sys.argv[1]), directory)
         finally:

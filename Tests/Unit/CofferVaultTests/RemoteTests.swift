@@ -61,6 +61,17 @@ import Testing
     return nil
   }
 
+  @Test func aNewVaultIsUsedWithoutARecordOfIt() throws {
+    var options = options
+    options.knownVaultsDirectory = nil
+    let (medium, environment) = environment.place(url, options)
+    let new = try VaultBackend.create(
+      on: medium, credential: FixedCredential.key.credential, options: options, environment: environment)
+    #expect(!new.isRecorded && code { try open(options).unlock() } == .untrusted)
+    options.pins = [new.pin]
+    try open(options).unlock()
+  }
+
   // MARK: The same as a file
 
   @Test func theVaultPassesTheConformanceSuiteOnAnEngine() async throws {

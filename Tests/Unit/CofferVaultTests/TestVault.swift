@@ -54,7 +54,8 @@ extension VaultBackend {
   ) throws(SecretError) -> Bool {
     try create(
       on: LocalMedium(path: path, environment: environment), credential: credential, label: label,
-      history: history, options: options, environment: environment)
+      history: history, options: options, environment: environment
+    ).isRecorded
   }
 }
 

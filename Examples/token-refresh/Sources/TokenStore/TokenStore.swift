@@ -44,9 +44,10 @@ public struct TokenStore: Sendable {
   /// If the login service refuses the refresh token, erases the token and returns `nil`. Throws every other error of
   /// the login service. The stored token then stays, and the next call tries again.
   ///
-  /// If the process ends, or the store fails, between the answer of the login service and the end of the store, then
-  /// the new token is lost. A login service that accepts a refresh token only once then refuses the old one, and the
-  /// person must sign in again.
+  /// If the store fails after the answer of the login service, storing is tried again for 30 seconds. Then
+  /// `UnstoredValue` is thrown, which has the new token: keep it, and store it later. If the process is killed in that
+  /// time, the new token is lost, and the next process shows the old one again. A login service that accepts a refresh
+  /// token only once then refuses it, and the person must sign in again.
   public func accessToken(insteadOf rejected: String? = nil) async throws -> String? {
     do {
       // `refreshed` takes the lease of the token. The other processes wait, and then get the new token.

@@ -23,11 +23,15 @@ final class TestStore: Sendable {
       (backend, environment, session) = (MemoryBackend(), [:], nil)
     case .vault:
       let key = VaultKey.generate()
-      backend = try VaultBackend.create(at: directory.file("test.vault"), credential: .key(key))
-      environment = [
-        "HOME": directory.path, "COFFER_BACKEND": "vault:\(directory.file("test.vault"))",
-        "COFFER_KEY": try VaultKey.text(of: key).string(),
-      ]
+      let own = ProcessInfo.processInfo.environment
+      // The tests of the engines set the variable, and those with which the engine is reached.
+      let place = own["COFFER_ENGINE_URL"] ?? directory.file("test.vault")
+      let vault = try VaultBackend.create(at: place, credential: .key(key))
+      backend = vault
+      environment = own.filter { $0.key.hasPrefix("AWS_") || $0.key.hasPrefix("PG") }.merging([
+        "HOME": directory.path, "COFFER_BACKEND": "vault:\(place)",
+        "COFFER_KEY": try VaultKey.text(of: key).string(), "COFFER_PIN": try vault.pin(),
+      ]) { $1 }
       session = nil
     case .keyring:
       let session = try await KeyringSession(in: directory)
