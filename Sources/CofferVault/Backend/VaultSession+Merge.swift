@@ -91,12 +91,8 @@ extension VaultSnapshot {
   fileprivate func replace(
     by later: VaultSnapshot, recording: (CommitState) -> Void
   ) throws(SecretError) -> (Publication, CommitState) {
-    let draft = try file.storage.draft(.replacement)
-    let pieceLength = 1 << 20
-    for offset in stride(from: 0, to: later.state.end, by: pieceLength) {
-      let count = min(pieceLength, later.state.end - offset)
-      try draft.write(later.file.storage.read(count, at: offset), at: offset)
-    }
+    let draft = try file.storage.draft()
+    try draft.write(later.file.storage.read(later.state.end, at: 0), at: 0)
     let leases = try leases().moved(over: later.leases())
     try draft.write(leases.sealed(by: later.keys, for: later.file.header), at: later.file.baseStart - Layout.pageSize)
     let publication = try draft.publish()

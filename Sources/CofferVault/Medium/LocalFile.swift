@@ -121,15 +121,15 @@ final class LocalFile: MediumFile {
     facts.change { $0.isNameDurable = true }
   }
 
-  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft {
-    try LocalDraft(at: location, environment, purpose, replacing: facts)
-  }
+  func draft() throws(SecretError) -> any MediumDraft { try LocalDraft(at: location, environment, replacing: facts) }
 
   /// Writes the bytes, then one commit slot, each followed by a barrier, and then the other commit slot.
   func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
     try synchronizeName()
     do throws(SecretError) {
-      try append(appendix)
+      // Bytes after the end are from an interrupted commit, which was never acknowledged.
+      if try size() > appendix.offset { try storage.truncate(to: appendix.offset) }
+      try storage.write(appendix.bytes, at: appendix.offset)
       try barrier()
     } catch {
       // Readers ignore the bytes. If they cannot be removed now, the next writer removes them.
@@ -149,17 +149,6 @@ final class LocalFile: MediumFile {
     }
     return (.done, self)
   }
-
-  private func append(_ appendix: Appendix) throws(SecretError) {
-    // Bytes after the end are from an interrupted commit, which was never acknowledged.
-    if try size() > appendix.offset { try storage.truncate(to: appendix.offset) }
-    let drafted = appendix.draft?.length ?? 0
-    for start in stride(from: 0, to: drafted, by: LocalDraft.pieceLength) {
-      let piece = try appendix.draft?.file.read(min(drafted - start, LocalDraft.pieceLength), at: start)
-      try storage.write(piece ?? [], at: appendix.offset + start)
-    }
-    try storage.write(appendix.bytes, at: appendix.offset + drafted)
-  }
 }
 
 /// A file beside the vault that is being written.
@@ -167,47 +156,26 @@ final class LocalDraft: MediumDraft {
   private let location: StorageLocation
   private let new: NewFile
   private let file: StorageFile
-  private let purpose: DraftPurpose
   private var hasTemporaryName = true
   /// What is known of the file that is replaced, or `nil` for a new vault.
   private let former: FileFacts?
-
-  /// The number of bytes that are read or written at once: 1 MiB.
-  static let pieceLength = 1 << 20
-  private static let maximumAppendix = 4 << 30
 
   /// Removes the temporary files that interrupted processes left, and creates the file under a temporary name.
   ///
   /// The file is locked from the start. A process that finds it in the vault's place cannot change it before its writer
   /// has finished.
   init(
-    at location: StorageLocation, _ environment: VaultEnvironment, _ purpose: DraftPurpose = .replacement,
-    replacing former: FileFacts? = nil
+    at location: StorageLocation, _ environment: VaultEnvironment, replacing former: FileFacts? = nil
   ) throws(SecretError) {
-    (self.location, self.purpose, self.former) = (location, purpose, former)
+    (self.location, self.former) = (location, former)
     location.removeAbandoned(of: environment.user)
     new = try location.createNew(environment.randomness)
     file = StorageFile(new.file, path: location.path)
-    if purpose == .appendix { removeTemporaryName() }
   }
 
-  deinit { if hasTemporaryName { removeTemporaryName() } }
+  deinit { if hasTemporaryName { new.abandon() } }
 
-  private func removeTemporaryName() {
-    new.abandon()
-    hasTemporaryName = false
-  }
-
-  func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
-    if purpose == .appendix, offset + bytes.count > Self.maximumAppendix {
-      throw SecretError(
-        .tooLarge, "A change of the vault at \(location.path) has more than 4 GiB.",
-        advice: "Make it in several transactions.")
-    }
-    try file.write(bytes, at: offset)
-  }
-
-  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] { try file.read(count, at: offset) }
+  func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) { try file.write(bytes, at: offset) }
 
   func publish() throws(SecretError) -> Publication {
     if let former {

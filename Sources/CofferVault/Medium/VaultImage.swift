@@ -40,7 +40,7 @@ package final class VaultImage: MediumFile {
   package func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? { throw unchangeable }
   package let mustBeReplaced = false
   package func synchronize() throws(SecretError) {}
-  package func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft { throw unchangeable }
+  package func draft() throws(SecretError) -> any MediumDraft { throw unchangeable }
   package func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile) {
     throw unchangeable
   }

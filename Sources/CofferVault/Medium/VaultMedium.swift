@@ -78,18 +78,11 @@ package protocol MediumFile: AnyObject, Sendable {
   var mustBeReplaced: Bool { get }
   /// Waits until what others have written to the file cannot be lost any more.
   func synchronize() throws(SecretError)
-  /// Begins a file that takes the place of this one, or that holds a part of a large change until it is published.
-  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft
+  /// Begins a file that takes the place of this one when it is published.
+  func draft() throws(SecretError) -> any MediumDraft
   /// Publishes a change at the end of the file. Returns how that ended, and the file with the change. If it throws,
   /// nothing was changed, unless it throws `.outcomeUnknown`.
   func publish(_ appendix: Appendix) throws(SecretError) -> (Publication, any MediumFile)
-}
-
-package enum DraftPurpose: Sendable {
-  /// A whole new file, which ``MediumDraft/publish()`` puts in the place of the old one.
-  case replacement
-  /// A part of an ``Appendix``. It never has a name, and is gone when the process ends.
-  case appendix
 }
 
 extension MediumFile {
@@ -103,7 +96,6 @@ extension MediumFile {
 package protocol MediumDraft: AnyObject {
   /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError)
-  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8]
   /// Puts the file in its place. If it throws, nothing was changed, unless it throws `.outcomeUnknown`. Nobody else
   /// changes a new file of this machine as long as the draft exists.
   func publish() throws(SecretError) -> Publication
@@ -114,9 +106,6 @@ package protocol MediumDraft: AnyObject {
 package struct Appendix {
   /// The end of the last commit. The bytes after it were never acknowledged.
   package let offset: Int
-  /// The draft with the first bytes, if there are many, and their number.
-  package let draft: (file: any MediumDraft, length: Int)?
-  /// The bytes after those of the draft.
   package let bytes: [UInt8]
   /// Both commit slots. The other slot of the file must stay whole until the first of them is safe.
   package let slots: [(offset: Int, page: [UInt8])]

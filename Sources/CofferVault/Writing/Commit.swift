@@ -24,7 +24,7 @@ extension VaultSnapshot {
   func publish(_ leases: LeasePage) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
     let page = (file.baseStart - Layout.pageSize, try leases.sealed(by: keys, for: file.header))
     let (publication, storage) = try file.storage.publish(
-      Appendix(offset: state.end, draft: nil, bytes: [], slots: [page]))
+      Appendix(offset: state.end, bytes: [], slots: [page]))
     return (publication, VaultSnapshot(after: self, slots, tail, in: storage))
   }
 }

@@ -57,7 +57,7 @@ extension VaultSnapshot {
       from: changes.merge?.unlistedSlots ?? file.header.slots, to: header.slots, isRekey: newKeys !== keys,
       sequence: sequence, time: now)
     var writer = try VaultFileWriter(
-      file.storage.draft(.replacement), header: header, keys: newKeys,
+      file.storage.draft(), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)),
       leases: leases().moved())
     if let merge = changes.merge {

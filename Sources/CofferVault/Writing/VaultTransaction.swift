@@ -4,8 +4,7 @@ internal import FoundationEssentials
 
 /// Changes to an unlocked vault that are committed together.
 ///
-/// Each change is sealed at once. A large transaction is kept in a draft of the vault's medium. Only the records of its
-/// changes stay in memory.
+/// Each change is sealed at once, and stays in memory until the commit.
 final class VaultTransaction: SecretTransaction {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
@@ -20,14 +19,8 @@ final class VaultTransaction: SecretTransaction {
   private(set) var erased: [Bytes16: Int] = [:]
   /// The present values that were erased, whose fields a value takes over that is stored in the same transaction.
   private var lastErased: [Bytes16: Record] = [:]
-  /// The frames and values that are not in ``draft``.
-  private var buffer: [UInt8] = []
-  /// The frames and values before those in ``buffer``, if there are many, and their length in bytes.
-  private var draft: (file: any MediumDraft, length: Int)?
-  private var hasDrafts = true
-
-  /// When ``buffer`` has this many bytes, the next change writes it to ``draft``: 1 MiB.
-  private static let bufferLength = 1 << 20
+  /// The frames and sealed values.
+  private var bytes: [UInt8] = []
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
     (self.vault, self.now, tail, state) = (vault, now, vault.tail, vault.state)
@@ -93,16 +86,13 @@ final class VaultTransaction: SecretTransaction {
   func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
     let (start, length) = (item.valueOffset - vault.state.end, item.record.valueLength)
     if start < 0 { return try vault.sealedValue(of: item) }
-    if let draft, start < draft.length { return try draft.file.read(length, at: start) }
-    let index = start - (draft?.length ?? 0)
-    return Array(buffer[index..<index + length])
+    return Array(bytes[start..<start + length])
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
     // If one of these calls fails, the change is not made. The first throws if an earlier version of the secret is
     // damaged or has another name.
     if newest[record.id] == nil { _ = try vault.records(record.identifier(), id: record.id) }
-    if buffer.count >= Self.bufferLength, hasDrafts { try writeBuffer() }
     let (plaintext, keys) = (record.frame, vault.keys)
     let length = Layout.padded(plaintext.count)
     let metadata = keys.seal(
@@ -118,28 +108,15 @@ final class VaultTransaction: SecretTransaction {
       try tail.add(plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
     }
     newest[record.id] = tail.frames.count - 1
-    buffer += frame
-    buffer += sealedValue
+    bytes += frame
+    bytes += sealedValue
     (state.sequence, state.tailTag) = (record.sequence, tag)
     state.end += frame.count + sealedValue.count
   }
 
-  private func writeBuffer() throws(SecretError) {
-    do throws(SecretError) {
-      if draft == nil { draft = (try vault.file.storage.draft(.appendix), 0) }
-    } catch {
-      // Perhaps no file can be made in the vault's directory. The changes then stay in memory.
-      hasDrafts = false
-      return
-    }
-    try draft?.file.write(buffer, at: draft?.length ?? 0)
-    draft?.length += buffer.count
-    buffer.removeAll(keepingCapacity: true)
-  }
-
   /// The changes as an appendix to the file. `slots` are the commit slots that name ``state``.
   func appendix(slots: [(offset: Int, page: [UInt8])]) -> Appendix {
-    Appendix(offset: vault.state.end, draft: draft, bytes: buffer, slots: slots)
+    Appendix(offset: vault.state.end, bytes: bytes, slots: slots)
   }
 
   // MARK: SecretAccess

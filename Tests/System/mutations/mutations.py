@@ -63,8 +63,6 @@ DURABILITY = [
       "another user reads and changes the sealed vault"),
     M("first use of a remote vault", "KnownVaults.judge", operator("!opened.file.storage.isRemote", "true"), "RemoteTests",
       "whoever runs the engine chooses the state that a new machine sees"),
-    M("draft of a large change left out", "VaultTransaction.appendix", operator("draft: draft", "draft: nil"),
-      "LargeTransactionTests|MediumTests", "the first part of a large change is lost"),
     M("new file not on the disk before its name", "NewFile.takeName", omit("uninterrupted"), CRASHES,
       "a power loss leaves a name without content"),
     M("rename not made durable", "LocalDraft.publish", omit("location.synchronize"), CRASHES, "a power loss brings the old file back"),

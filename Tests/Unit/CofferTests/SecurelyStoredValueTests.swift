@@ -42,7 +42,8 @@ private final class GatedBackend: ForwardingBackend, @unchecked Sendable {  // i
     let (slow, other) = (GatedBackend(MemoryBackend()), MemoryBackend())
     let (slowValue, value) = (
       SecurelyStoredValue<String>(key: "a", service: "tests", backend: slow),
-      SecurelyStoredValue<String>(key: "a", service: "tests", backend: other))
+      SecurelyStoredValue<String>(key: "a", service: "tests", backend: other)
+    )
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<200 {
         group.addTask {

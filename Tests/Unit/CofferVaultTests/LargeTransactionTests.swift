@@ -4,7 +4,7 @@ import CofferVault
 import Foundation
 import Testing
 
-/// A transaction that is longer than what a writer keeps in memory.
+/// A transaction of several megabytes.
 @Suite struct LargeTransactionTests {
   private let vault: TestVault
   private let backend: VaultBackend
@@ -52,7 +52,7 @@ import Testing
 
   @Test func ifItFailsTheFileIsAsBefore() throws {
     let before = try vault.bytes
-    // A kill would leave any further file behind.
+    // A kill would leave a further file behind.
     var filesBeside: [String] = []
     #expect(throws: SecretError.self) {
       try backend.withTransaction { transaction throws(SecretError) in

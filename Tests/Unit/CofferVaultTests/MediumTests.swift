@@ -142,7 +142,6 @@ import Testing
     #expect(try vaults[1].get("count") == [6])
   }
 
-  /// A large transaction is kept in a draft, which is published with the rest.
   @Test func aLargeChangeIsRefusedAndMadeAgain() throws {
     let medium = MemoryMedium()
     var environment = Self.environment()

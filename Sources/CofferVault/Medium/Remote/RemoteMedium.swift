@@ -306,12 +306,7 @@ private final class RemoteFile: MediumFile {
   let mustBeReplaced = false
   func synchronize() throws(SecretError) { try medium.confirm() }
 
-  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft {
-    guard purpose == .replacement else {
-      throw SecretError(.unsupported, "Changes of the vault at \(path) stay in memory.")
-    }
-    return RemoteDraft(medium, replacing: state)
-  }
+  func draft() throws(SecretError) -> any MediumDraft { RemoteDraft(medium, replacing: state) }
 
   /// Publishes the bytes and the first commit slot. The other one stays, as if the writer of a file had been
   /// interrupted: it protects from a damage that an engine protects from.
@@ -341,10 +336,6 @@ private final class RemoteDraft: MediumDraft {
     // The header is written last, before the rest.
     let gap = [UInt8](repeating: 0, count: max(0, offset - bytes.count))
     bytes = (bytes + gap).written([.init(offset: offset, new)]) ?? []
-  }
-
-  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
-    Array(bytes.dropFirst(offset).prefix(count))
   }
 
   func publish() throws(SecretError) -> Publication { try medium.publish(bytes, over: former).0 }

@@ -133,7 +133,7 @@ private final class MemoryFile: MediumFile {
   func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? { medium.tryLease(number) }
   func synchronize() throws(SecretError) {}
 
-  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft {
+  func draft() throws(SecretError) -> any MediumDraft {
     MemoryDraft(after: content.withLock { $0.version }, medium)
   }
 
@@ -141,7 +141,6 @@ private final class MemoryFile: MediumFile {
     let version = content.withLock { $0.version }
     let published = try medium.publish(after: version) { old throws(SecretError) in
       var new = Array(old.prefix(appendix.offset))
-      if let draft = appendix.draft { new += try draft.file.read(draft.length, at: 0) }
       new += appendix.bytes
       for slot in appendix.slots {
         new.replaceSubrange(slot.offset..<slot.offset + slot.page.count, with: slot.page)
@@ -166,10 +165,6 @@ private final class MemoryDraft: MediumDraft {
       bytes += [UInt8](repeating: 0, count: offset + new.count - bytes.count)
     }
     bytes.replaceSubrange(offset..<offset + new.count, with: new)
-  }
-
-  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
-    Array(bytes[offset..<offset + count])
   }
 
   func publish() throws(SecretError) -> Publication {
