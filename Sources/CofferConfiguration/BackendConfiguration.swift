@@ -162,9 +162,7 @@ public struct BackendConfiguration: Sendable {
   private func ownDirectory(_ name: String, in kind: BaseDirectories.Kind) -> String {
     let path = directories.path(kind) + name
     if FileStatus(of: path) != nil { return path }
-    guard directories.named(kind) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
-      return path
-    }
+    guard directories.named(kind) != nil || directories.home.map({ Self.isOwn($0) }) == true else { return path }
     // Root must not create directories in the home of another user, who could not write to them.
     var existing = path
     while FileStatus(of: existing) == nil, existing != "/" { existing = Path.parent(of: existing) }

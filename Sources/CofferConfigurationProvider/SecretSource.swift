@@ -52,8 +52,7 @@ struct SecretsSnapshot: ConfigSnapshot, CustomStringConvertible {
     let identifier = try source.identifier(of: key)
     let secret = try secrets.mapError { $0.about(identifier) }.get()[identifier]
     let content = try secret.map { try ConfigContent(decoding: $0, as: type, identifier) }
-    return LookupResult(
-      encodedKey: source.account(of: key), value: content.map { ConfigValue($0, isSecret: true) })
+    return LookupResult(encodedKey: source.account(of: key), value: content.map { ConfigValue($0, isSecret: true) })
   }
 }
 #endif

@@ -90,9 +90,7 @@ public struct SecretsProvider: ConfigProvider {
   /// what `updatesHandler` throws.
   public nonisolated(nonsending) func watchSnapshot<Return: ~Copyable>(
     updatesHandler:
-      nonisolated(nonsending) (
-        _ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>
-      ) async throws -> Return
+      nonisolated(nonsending) (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws -> Return
   ) async throws -> Return {
     let updates = SecretWatch(of: source).stream { $0 as any ConfigSnapshot }
     return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))

@@ -255,15 +255,11 @@ public final class KeyringBackend: ItemBackend {
   /// Gives the secret the identifier `new`. Throws `.missing`, `.alreadyExists`, `.ambiguous` if the items are
   /// different secrets, and the errors of the service. The original is then kept. If a copy remains, the reason says
   /// so.
-  public func move(
-    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
-  ) throws(SecretError) {
+  public func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
     try move(identifier, to: new, replacing: replacing, all: false)
   }
 
-  package func moveAll(
-    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
-  ) throws(SecretError) {
+  package func moveAll(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
     try move(identifier, to: new, replacing: replacing, all: true)
   }
 
@@ -274,9 +270,7 @@ public final class KeyringBackend: ItemBackend {
     var replaced: [FoundItem]?
     try search(for: identifier, changes: true) { search throws(ServiceFailure) in
       let remover = ItemRemover(search: search, identifier: identifier)
-      guard let replaced else {
-        return try remover.move(to: new, replacing: replacing, all: all) { replaced = $0 }
-      }
+      guard let replaced else { return try remover.move(to: new, replacing: replacing, all: all) { replaced = $0 } }
       try remover.finishMove(to: new, replacing: replaced)
     }
   }

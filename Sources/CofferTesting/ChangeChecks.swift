@@ -143,9 +143,7 @@ private final class Subscriber: Sendable {
     func text(_ changes: [SecretIdentifier?]) -> String {
       changes.map { $0?.account ?? "everything" }.joined(separator: ", ")
     }
-    if found != expected {
-      throw Expectation("\(name), the changes", expected: text(expected), found: text(found))
-    }
+    if found != expected { throw Expectation("\(name), the changes", expected: text(expected), found: text(found)) }
   }
 
   private func wait(for expected: String, until isTrue: ([SecretIdentifier?]) -> Bool) throws {

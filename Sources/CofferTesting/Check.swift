@@ -145,8 +145,7 @@ struct ConformanceContext: Sendable {
   func expectError(
     _ codes: Set<SecretError.Code>?, _ situation: String, canary: String? = nil, _ body: () throws -> Void
   ) throws -> SecretError {
-    let expected =
-      codes.map { "the error " + $0.map(\.description).sorted().joined(separator: " or ") } ?? "an error"
+    let expected = codes.map { "the error " + $0.map(\.description).sorted().joined(separator: " or ") } ?? "an error"
     do {
       try body()
     } catch let error as SecretError {

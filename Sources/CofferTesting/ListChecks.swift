@@ -60,8 +60,7 @@ extension Check {
       }
       let one = try backend.secret(context.identifier("a"))
       try context.expect(one?.value.array(), toBe: Array("a".utf8), "the value of a secret")
-      try context.expect(
-        one?.metadata, toBe: try context.metadata(context.identifier("a")), "the metadata of a secret")
+      try context.expect(one?.metadata, toBe: try context.metadata(context.identifier("a")), "the metadata of a secret")
       try context.expect(
         try backend.secret(context.identifier("absent")) == nil, toBe: true,
         "a secret that does not exist")

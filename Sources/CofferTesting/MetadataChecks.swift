@@ -187,9 +187,7 @@ extension ConformanceContext {
       found: "the old label")
   }
 
-  fileprivate func expectAttributes(
-    _ expected: [String: String], _ found: SecretMetadata, _ situation: String
-  ) throws {
+  fileprivate func expectAttributes(_ expected: [String: String], _ found: SecretMetadata, _ situation: String) throws {
     try expect(
       found.attributes == expected, situation, expected: "the \(expected.count) attributes of the store",
       found: "\(found.attributes.count) attributes that differ from them")

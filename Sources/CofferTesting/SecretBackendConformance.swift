@@ -67,8 +67,7 @@ public struct SecretBackendConformance: Sendable {
   /// Runs one check on a thread that may block. Throws at the timeout, even if the check still runs.
   private func run(_ check: Check, on backend: any SecretBackend) async throws {
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
-    let context = ConformanceContext(
-      backend: backend, options: options, service: "conformance.\(check.name).\(random)")
+    let context = ConformanceContext(backend: backend, options: options, service: "conformance.\(check.name).\(random)")
     // The check ends, or its timeout passes: only the first of the two counts.
     let isOver = Atomic(false)
     let isFirst = { @Sendable in !isOver.exchange(true, ordering: .acquiringAndReleasing) }

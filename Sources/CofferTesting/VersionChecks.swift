@@ -82,8 +82,7 @@ extension Check {
       try backend.remove(a)
       let metadata = try backend.versions(of: a).map(\.metadata)
       try context.expect(metadata.count, toBe: 3, "the number of versions, after a removal")
-      try context.expect(
-        metadata[0] == SecretMetadata(), "the metadata of a removal", expected: "none", found: "some")
+      try context.expect(metadata[0] == SecretMetadata(), "the metadata of a removal", expected: "none", found: "some")
       try context.expectMetadata(other, in: metadata[1], "an earlier version")
       try context.expectMetadata(context.sample, in: metadata[2], "an earlier version that had other metadata")
       try context.expectSecond(created, metadata[2].created, "“created” of an earlier version")
@@ -128,8 +127,7 @@ extension Check {
       try context.expectValue(nil, removed, "after the removal of a secret with earlier versions")
       try context.expect(try backend.item(removed), toBe: nil, "item, after a removal")
       try context.expectRemoval(of: removed, toReturn: false, "of a removed secret with earlier versions")
-      try context.expectHistory(
-        [nil, "3", "2", "1"], removed, "after the removal of a secret that was removed before")
+      try context.expectHistory([nil, "3", "2", "1"], removed, "after the removal of a secret that was removed before")
     },
 
     Check(name: "transaction-makes-versions", features: .versions) { context, backend, a in

@@ -214,8 +214,7 @@ package struct FormerKeySlot: Sendable {
 
   package init(_ slot: KeySlot, isTrace: Bool, sequence: Int, time: Int64) {
     (id, type, self.isTrace) = (slot.id, slot.bytes.first ?? 0, isTrace)
-    recipient =
-      slot.parameters?.recipient.map { Array($0.prefix(Self.recipientLength)) } ?? zeros(Self.recipientLength)
+    recipient = slot.parameters?.recipient.map { Array($0.prefix(Self.recipientLength)) } ?? zeros(Self.recipientLength)
     (created, removed, self.sequence, label) = (slot.created, time, sequence, slot.label)
   }
 

@@ -8,9 +8,7 @@ package struct Block: Sendable {
   /// Takes the plaintext of the block that `entry` names. Throws `.tampered` unless the directory is in order: whoever
   /// searches it gets the same answer as whoever reads all of it.
   package init(_ bytes: [UInt8], entry: BaseIndex.Entry, maximumSequence: Int) throws(SecretError) {
-    guard entry.itemCount <= bytes.count / Layout.directoryEntryLength else {
-      throw .tampered("a block is cut short")
-    }
+    guard entry.itemCount <= bytes.count / Layout.directoryEntryLength else { throw .tampered("a block is cut short") }
     (self.bytes, self.entry) = (bytes, entry)
     guard position(0) == entry.first, offset(0) == count * Layout.directoryEntryLength,
       (0..<count).allSatisfy({ index in

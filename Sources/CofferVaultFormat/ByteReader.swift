@@ -57,9 +57,7 @@ package struct ByteReader {
 
   /// Reads reserved bytes, which must be zero.
   package mutating func zeros(_ count: Int) throws(SecretError) {
-    guard bytes[try range(count)].allSatisfy({ $0 == 0 }) else {
-      throw failure("has reserved bytes that are not zero")
-    }
+    guard bytes[try range(count)].allSatisfy({ $0 == 0 }) else { throw failure("has reserved bytes that are not zero") }
   }
 
   /// Reads a `u16` length within `lengths`, and a text of UTF-8 of that length without a NUL. Returns its range.

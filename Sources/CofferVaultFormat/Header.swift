@@ -53,18 +53,14 @@ package struct Header: Sendable {
     fileID = try reader.bytes16()
     let slotCount = Int(try reader.u8())
     try reader.zeros(3)
-    guard (1...Layout.maximumKeySlots).contains(slotCount) else {
-      throw reader.failure("has \(slotCount) key slots")
-    }
+    guard (1...Layout.maximumKeySlots).contains(slotCount) else { throw reader.failure("has \(slotCount) key slots") }
     slots = []
     var (ids, recipients) = (Set<Bytes16>(), Set<ArraySlice<UInt8>>())
     let slotsEnd = length - Layout.headerSuffixLength
     for _ in 0..<slotCount {
       let slot = try KeySlot(parsing: bytes, from: reader.position, to: slotsEnd)
       _ = try reader.range(slot.bytes.count)
-      if slot.isKnown, !ids.insert(slot.id).inserted {
-        throw reader.failure("has two key slots with one id")
-      }
+      if slot.isKnown, !ids.insert(slot.id).inserted { throw reader.failure("has two key slots with one id") }
       // Otherwise the removal of one slot would leave its recipient the other.
       if let recipient = slot.parameters?.recipient, !recipients.insert(recipient).inserted {
         throw reader.failure("has two key slots for one recipient")
@@ -79,8 +75,7 @@ package struct Header: Sendable {
 
   /// The bytes that the MAC covers: the header up to the MAC.
   package var authenticatedBytes: [UInt8] {
-    let length =
-      Layout.headerPrefixLength + Layout.headerSuffixLength + slots.reduce(0) { $0 + $1.bytes.count }
+    let length = Layout.headerPrefixLength + Layout.headerSuffixLength + slots.reduce(0) { $0 + $1.bytes.count }
     var bytes = encode(
       Layout.magic, Layout.version, 0 as UInt32, readOnlyCompatible, compatible, UInt32(length), vaultID, fileID,
       UInt8(slots.count), zeros(3))

@@ -57,9 +57,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
         .unsupportedVersion, "A later version of Coffer wrote the record.",
         advice: "Update Coffer to use the vault here.")
     }
-    guard let policy = Policy(rawValue: try reader.u8()) else {
-      throw reader.failure("has an unknown policy")
-    }
+    guard let policy = Policy(rawValue: try reader.u8()) else { throw reader.failure("has an unknown policy") }
     let scope = try reader.u8()
     guard scope <= 1 else { throw reader.failure("has an unknown scope") }
     try reader.zeros(6)

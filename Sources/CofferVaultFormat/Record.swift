@@ -136,8 +136,7 @@ package struct Record: Sendable {
     }
     if !metadata.attributes.isEmpty {
       let sorted = metadata.attributes.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-      fields.append(
-        TaggedField(FieldType.attributes, sorted.flatMap { encode(sized($0.key), sized($0.value)) }))
+      fields.append(TaggedField(FieldType.attributes, sorted.flatMap { encode(sized($0.key), sized($0.value)) }))
     }
     if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
     if let former, former.id == id { fields += former.unknownFields.filter(\.isTakenOver) }
@@ -253,9 +252,7 @@ package struct Record: Sendable {
     /// Reads the plaintext of a frame without its padding. Throws `.tampered`.
     package init(frame: Span<UInt8>) throws(SecretError) {
       let isPut = frame.count > Self.length && frame[Self.length] != Kind.remove.rawValue
-      guard frame.count > Self.length + (isPut ? Record.tagEnd : 0) else {
-        throw .tampered("a frame is cut short")
-      }
+      guard frame.count > Self.length + (isPut ? Record.tagEnd : 0) else { throw .tampered("a frame is cut short") }
       let (id, sequence, valueLength): (Bytes16, UInt64, UInt32) = frame.withUnsafeBytes { frame in
         let offset = Self.length + Record.lengthOffset
         return (Bytes16(frame), frame.integer(at: 16), isPut ? frame.integer(at: offset) : 0)

@@ -96,9 +96,7 @@ private struct MigrationStep: Sendable {
   let decode: @Sendable (EncodedValue, any SecretCoder) throws(SecretError) -> (any Sendable)?
   let convert: @Sendable (any Sendable) throws(SecretError) -> any Sendable
 
-  init<From: Decodable & Sendable, To: Decodable & Sendable>(
-    _ body: @escaping @Sendable (From) throws -> To
-  ) {
+  init<From: Decodable & Sendable, To: Decodable & Sendable>(_ body: @escaping @Sendable (From) throws -> To) {
     (from, to) = (From.self, To.self)
     decode = { stored, coder throws(SecretError) in
       try coder.decodeStored(From.self, from: stored).map { Versioned(value: $0) }
@@ -120,9 +118,7 @@ private struct MigrationStep: Sendable {
     -> [MigrationStep]
   {
     for (index, step) in steps.enumerated() {
-      if steps[..<index].contains(where: { $0.to == step.to }) {
-        throw invalid("Two steps lead to \(step.to).")
-      }
+      if steps[..<index].contains(where: { $0.to == step.to }) { throw invalid("Two steps lead to \(step.to).") }
       if steps[..<index].contains(where: { $0.from == step.from }) {
         throw invalid("Two steps begin with \(step.from).")
       }
@@ -134,9 +130,7 @@ private struct MigrationStep: Sendable {
       chain.insert(step, at: 0)
       target = step.from
     }
-    guard let other = steps.first(where: { step in !chain.contains { $0.from == step.from } }) else {
-      return chain
-    }
+    guard let other = steps.first(where: { step in !chain.contains { $0.from == step.from } }) else { return chain }
     throw invalid("The step from \(other.from) to \(other.to) does not lead to \(type).")
   }
 }

@@ -31,9 +31,7 @@ final class DelayedSaveQueue: Sendable {
   func add(_ hub: ValueHub, _ delayed: DelayedSave) {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     WaitingChanges.storeBeforeClose { backend throws(SecretError) in
-      if let error = DelayedSaveQueue.shared.flush({ $0.source.backend === backend }).first {
-        throw error
-      }
+      if let error = DelayedSaveQueue.shared.flush({ $0.source.backend === backend }).first { throw error }
     }
     entries.withLock { entries in
       if entries[ObjectIdentifier(hub)] == nil {

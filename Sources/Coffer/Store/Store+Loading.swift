@@ -77,8 +77,7 @@ extension Store {
   private func entry(_ secret: Secret) throws(SecretError) -> StoreContents<Item>.Entry {
     do {
       return .init(
-        key: StoreKey(
-          order: secret.metadata.attributes[Self.orderAttribute] ?? "", identifier: secret.identifier),
+        key: StoreKey(order: secret.metadata.attributes[Self.orderAttribute] ?? "", identifier: secret.identifier),
         item: try coder.decode(Item.self, from: secret.value))
     } catch {
       throw SecretError(
@@ -95,9 +94,7 @@ extension Store {
     let (service, own) = (storage.service, ObjectIdentifier(self))
     let task = Task { [weak self] in
       for await change in changes where change.origin != own {
-        if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) {
-          continue
-        }
+        if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) { continue }
         guard let self else { return }
         await CallThreads.shared.run(for: self) { self.readAgain(change.identifier) }
       }

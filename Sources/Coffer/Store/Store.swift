@@ -174,12 +174,13 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   }
 }
 
-extension Store where Item: Identifiable, Item.ID == String {
-  /// Creates a store of items that are identified by their `id`. Loads in the background.
+extension Store where Item: Identifiable, Item.ID: LosslessStringConvertible {
+  /// Creates a store of items that are identified by their `id`, or by its text if it is a number. Loads in the
+  /// background.
   public convenience init(
     storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
   ) {
-    self.init(storage, coder, history) { $0.id }
+    self.init(storage, coder, history) { $0.id.description }
     loadInBackground()
   }
 
@@ -187,28 +188,6 @@ extension Store where Item: Identifiable, Item.ID == String {
   public convenience init(
     storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
   ) async throws(SecretError) {
-    self.init(storage, coder, history) { $0.id }
-    try await itemsHaveLoaded()
-  }
-}
-
-extension Store where Item: Identifiable, Item.ID: LosslessStringConvertible {
-  /// Creates a store of items that are identified by the text of their `id`, such as an integer. Loads in the
-  /// background.
-  public convenience init(
-    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  )
-  where Item.ID: BinaryInteger {
-    self.init(storage, coder, history) { $0.id.description }
-    loadInBackground()
-  }
-
-  /// Creates a store of items that are identified by the text of their `id`, such as an integer, and loads them. Throws
-  /// the errors of the backend.
-  public convenience init(
-    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
-  ) async throws(SecretError)
-  where Item.ID: BinaryInteger {
     self.init(storage, coder, history) { $0.id.description }
     try await itemsHaveLoaded()
   }

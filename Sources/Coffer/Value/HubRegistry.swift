@@ -16,9 +16,7 @@ final class HubRegistry: Sendable {
   let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
-  func hub(
-    for identifier: SecretIdentifier, source: BackendSource, form: ValueHub.Form = ValueHub.Form()
-  ) -> ValueHub {
+  func hub(for identifier: SecretIdentifier, source: BackendSource, form: ValueHub.Form = ValueHub.Form()) -> ValueHub {
     var source = source
     // The default backend of the process can be given explicitly too. Both ways must lead to one hub.
     if let given = source.given, DefaultBackend.configured.backend === given {

@@ -75,9 +75,7 @@ public struct StandardSecretCoder: SecretCoder {
         if Value.self == [UInt8].self, let array = [UInt8](bytes) as? Value { return array }
         if Value.self == Data.self, let data = Data(bytes) as? Value { return data }
         // Does not copy the bytes, because a copy would stay in memory.
-        guard let start = bytes.baseAddress, !bytes.isEmpty else {
-          return try decoder.decode(type, from: Data())
-        }
+        guard let start = bytes.baseAddress, !bytes.isEmpty else { return try decoder.decode(type, from: Data()) }
         let json = Data(bytesNoCopy: .init(mutating: start), count: bytes.count, deallocator: .none)
         return try decoder.decode(type, from: json)
       }

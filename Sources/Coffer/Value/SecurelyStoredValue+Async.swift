@@ -48,9 +48,7 @@ extension SecurelyStoredValue {
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
   /// method without `async`.
-  public func update<R: Sendable>(
-    _ change: @escaping @Sendable (inout Value?) throws -> R
-  ) async throws -> R {
+  public func update<R: Sendable>(_ change: @escaping @Sendable (inout Value?) throws -> R) async throws -> R {
     try await content.offPool { try self.update(change) }
   }
 }

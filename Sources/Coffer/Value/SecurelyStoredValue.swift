@@ -71,8 +71,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   public convenience init(key: String, in scope: Any? = nil, service: Any? = nil, backend: Any? = nil) { fatalError() }
 
   package init(key: String, service: String?, source: BackendSource) where Value: Codable {
-    content = TypedValue(
-      key, SecretScope(nil, service, nil), .init(StandardSecretCoder()), nil, .none, source: source)
+    content = TypedValue(key, SecretScope(nil, service, nil), .init(StandardSecretCoder()), nil, .none, source: source)
   }
 
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.

@@ -30,8 +30,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
     backend: (any SecretBackend)? = nil, coder: any SecretCoder = StandardSecretCoder(), label: String? = nil,
     history: History = .none
   ) {
-    self.init(
-      key, defaultValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
+    self.init(key, defaultValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 
   /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
@@ -40,8 +39,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
     backend: (any SecretBackend)? = nil, coder: any SecretCoder = StandardSecretCoder(), label: String? = nil,
     history: History = .none
   ) {
-    self.init(
-      key, wrappedValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
+    self.init(key, wrappedValue, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 
   init(_ key: String, _ defaultValue: Value, _ content: TypedValue<Value>) {
@@ -124,8 +122,7 @@ extension StoredValue where Value: ExpressibleByNilLiteral {
     key: String, in scope: SecretScope? = nil, service: String? = nil, backend: (any SecretBackend)? = nil,
     coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
-    self.init(
-      key, nil, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
+    self.init(key, nil, TypedValue(key, SecretScope(scope, service, backend), .init(coder), label, history))
   }
 }
 

@@ -45,9 +45,7 @@ extension ValueHub {
   }
 
   private func read(_ access: any SecretAccess) throws(SecretError) -> EncodedValue? {
-    if !form.hasVersions {
-      return try access.lookUp(identifier).map { EncodedValue(secret: $0, version: nil) }
-    }
+    if !form.hasVersions { return try access.lookUp(identifier).map { EncodedValue(secret: $0, version: nil) } }
     return try access.secret(identifier).map { secret throws(SecretError) in
       EncodedValue(secret: secret.value, version: try version(of: secret.metadata))
     }
@@ -69,9 +67,7 @@ extension ValueHub {
   /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
   /// processes if the backend has transactions.
   func store(_ value: EncodedValue?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
-    guard let delayed, !isMigration(to: value, over: expectation) else {
-      return try storeNow(value, over: expectation)
-    }
+    guard let delayed, !isMigration(to: value, over: expectation) else { return try storeNow(value, over: expectation) }
     var current: EncodedValue?
     do throws(SecretError) {
       // An unreachable store is reported now, and not only when the change is stored.
@@ -92,15 +88,11 @@ extension ValueHub {
     return expected.version != value?.version && delayed?.waiting == nil
   }
 
-  func storeNow(
-    _ value: EncodedValue?, over expectation: SaveExpectation
-  ) throws(SecretError) -> SaveResult {
+  func storeNow(_ value: EncodedValue?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
     do throws(SecretError) {
       let backend = try source.resolve()
       if case .anything = expectation {
-        guard let value else {
-          return try backend.remove(identifier, history: form.history) ? .saved : .wasAbsent
-        }
+        guard let value else { return try backend.remove(identifier, history: form.history) ? .saved : .wasAbsent }
         if value.version == nil && value.label == nil {
           try backend.store(
             value.secret, for: identifier, metadata: .newValue(expires: value.expires), history: form.history)
@@ -111,9 +103,7 @@ extension ValueHub {
         if case .only(let expected) = expectation {
           guard try read(transaction).map(summary) == expected else { return .isDifferent }
         }
-        guard let value else {
-          return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent
-        }
+        guard let value else { return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent }
         try put(value, transaction, in: backend)
         return .saved
       }

@@ -177,9 +177,7 @@ final class ValueHub: Sendable, Observable {
   /// Stores the value and publishes it. For `nil`, removes the value, and publishes its absence unless that was
   /// published last.
   @discardableResult
-  func save(
-    _ value: EncodedValue?, over expectation: SaveExpectation = .anything
-  ) throws(SecretError) -> SaveResult {
+  func save(_ value: EncodedValue?, over expectation: SaveExpectation = .anything) throws(SecretError) -> SaveResult {
     try inOrder { () throws(SecretError) in
       // The hub does not read the value again when the backend reports the change: see `follow`.
       let result = try SecretChange.making(for: self) { () throws(SecretError) in

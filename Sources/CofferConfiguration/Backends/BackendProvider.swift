@@ -64,9 +64,7 @@ extension [any BackendProvider] {
   /// The backend and the store that a text in one of the ``forms`` names, or `nil` for any other text.
   package func selection(_ text: String) -> BackendSelection? {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let provider = first(where: { $0.name.rawValue.utf8.elementsEqual(parts[0].utf8) }) else {
-      return nil
-    }
+    guard let provider = first(where: { $0.name.rawValue.utf8.elementsEqual(parts[0].utf8) }) else { return nil }
     if parts.count == 1 { return BackendSelection(provider.name) }
     return parts[1].isEmpty ? nil : BackendSelection(provider.name, at: String(parts[1]))
   }

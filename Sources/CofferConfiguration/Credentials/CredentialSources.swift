@@ -48,12 +48,8 @@ extension BackendConfiguration {
     if name == "COFFER_KEY", let key { return { () throws(SecretError) in key } }
     guard let value = environment[name] else { return nil }
     let timeout = timeout
-    if let descriptor = descriptors[name] {
-      return { () throws(SecretError) in try descriptor.text(timeout: timeout) }
-    }
-    if name.hasSuffix("_FILE") {
-      return { () throws(SecretError) in try CredentialText.read(value, named: name) }
-    }
+    if let descriptor = descriptors[name] { return { () throws(SecretError) in try descriptor.text(timeout: timeout) } }
+    if name.hasSuffix("_FILE") { return { () throws(SecretError) in try CredentialText.read(value, named: name) } }
     let environment = environment.without(Self.keyVariables)
     return { () throws(SecretError) in
       try CredentialText.output(of: value, named: name, environment: environment, timeout: timeout)

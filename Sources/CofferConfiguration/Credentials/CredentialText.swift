@@ -16,8 +16,7 @@ enum CredentialText {
     try VaultCredential.requirePath(path, from: name)
     let subject = "The file \(path), which \(name) names,"
     guard let text = try PrivateFile.read(path, as: subject, limit: maximumSize) else {
-      throw SecretError(
-        .configuration, "\(subject) does not exist.", advice: "Put the file there, or correct \(name).")
+      throw SecretError(.configuration, "\(subject) does not exist.", advice: "Put the file there, or correct \(name).")
     }
     return text
   }

@@ -30,8 +30,7 @@ final class InheritedDescriptor: Sendable {
   /// Reads the descriptor to its end at the first call. Later calls return the same result.
   func text(timeout: Duration) throws(SecretError) -> SecretBytes {
     try lock.withLock(timeout: timeout + .seconds(10)) { () throws(SecretError) in
-      let outcome =
-        self.outcome ?? Result { () throws(SecretError) in try read(timeout) }
+      let outcome = self.outcome ?? Result { () throws(SecretError) in try read(timeout) }
       // A failure is kept too: after a partial read, the rest would be a wrong passphrase.
       self.outcome = outcome
       return try outcome.get()

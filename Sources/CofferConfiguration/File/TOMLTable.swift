@@ -151,8 +151,7 @@ package struct TOMLReader {
     } else if !table.isInline, skip("{") {
       value = .table(try readInlineTable())
     } else {
-      let forms =
-        table.isInline ? "a text in quotes, true or false" : "a text in quotes, true, false or { … }"
+      let forms = table.isInline ? "a text in quotes, true or false" : "a text in quotes, true, false or { … }"
       throw problem("has an invalid value of “\(name)”: expected \(forms)")
     }
     table.entries.append(TOMLTable.Entry(name: name, line: line, value: value))

@@ -29,9 +29,7 @@ struct RoutedAccess: SecretTransaction {
     try receiver(.value(identifier)).secret(identifier, version: version)
   }
 
-  func forEachSecret(
-    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
-  ) throws(SecretError) {
+  func forEachSecret(inService service: String?, _ body: (Secret) throws(SecretError) -> Void) throws(SecretError) {
     try receiver(.values(inService: service)).forEachSecret(inService: service, body)
   }
 

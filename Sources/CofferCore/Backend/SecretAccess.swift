@@ -216,9 +216,7 @@ extension SecretAccess {
   }
 
   /// Stores the secret and then removes it. Throws what the two throw, `.missing` and `.alreadyExists`.
-  public func move(
-    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
-  ) throws(SecretError) {
+  public func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
     if let backend = transactionalBackend {
       return try backend.withTransaction { access throws(SecretError) in
         try access.move(identifier, to: new, replacing: replacing)
@@ -300,9 +298,7 @@ extension SecretError {
 }
 
 /// Throws `.tooLarge` for a secret of more than `maximum` bytes.
-package func requireStorable(
-  _ value: SecretBytes, for identifier: SecretIdentifier, maximum: Int
-) throws(SecretError) {
+package func requireStorable(_ value: SecretBytes, for identifier: SecretIdentifier, maximum: Int) throws(SecretError) {
   guard value.count > maximum else { return }
   throw SecretError(
     .tooLarge, "The secret is \(value.count) bytes long, but this backend accepts at most \(maximum).",

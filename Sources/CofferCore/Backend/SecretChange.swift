@@ -18,9 +18,7 @@ public struct SecretChange: Hashable, Sendable {
 
   /// Runs `body`. The changes that its calls on a backend make have `object` as their origin, if the backend knows
   /// which call has made a change. `object` knows the new value, and need not read it again.
-  package static func making<R>(
-    for object: AnyObject, _ body: () throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  package static func making<R>(for object: AnyObject, _ body: () throws(SecretError) -> R) throws(SecretError) -> R {
     try $currentOrigin.withValue(ObjectIdentifier(object)) { Result(catching: body) }.get()
   }
 

@@ -62,8 +62,7 @@ public struct SecretError: Error, Hashable, Sendable {
 
   /// Returns the error with `identifier`, unless it already has an identifier.
   package func about(_ identifier: SecretIdentifier) -> SecretError {
-    SecretError(
-      code, reason, advice: advice, effect: effect, identifier: self.identifier ?? identifier, remedy: remedy)
+    SecretError(code, reason, advice: advice, effect: effect, identifier: self.identifier ?? identifier, remedy: remedy)
   }
 
   /// Returns the error with another effect.

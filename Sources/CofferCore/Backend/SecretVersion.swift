@@ -56,8 +56,7 @@ extension SecretVersion {
         } else {
           .current
         }
-      return SecretVersion(
-        number: record.number, kind: kind, date: record.date, metadata: record.metadata)
+      return SecretVersion(number: record.number, kind: kind, date: record.date, metadata: record.metadata)
     }
   }
 }

@@ -5,9 +5,7 @@ package enum WaitingChanges {
   private static let store = Mutex<(@Sendable (any SecretBackend) throws(SecretError) -> Void)?>(nil)
 
   /// Runs `body` before a backend is closed. Calls after the first have no effect.
-  package static func storeBeforeClose(
-    by body: @escaping @Sendable (any SecretBackend) throws(SecretError) -> Void
-  ) {
+  package static func storeBeforeClose(by body: @escaping @Sendable (any SecretBackend) throws(SecretError) -> Void) {
     store.withLock { $0 = $0 ?? body }
   }
 

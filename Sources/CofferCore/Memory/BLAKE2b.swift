@@ -25,8 +25,7 @@ package enum BLAKE2b {
     let output = output.bindMemory(to: UInt8.self)
     let result = message.withUnsafeBufferPointer { message in
       output.baseAddress.map {
-        crypto_generichash(
-          $0, output.count, message.baseAddress, UInt64(message.count), key.baseAddress, key.count)
+        crypto_generichash($0, output.count, message.baseAddress, UInt64(message.count), key.baseAddress, key.count)
       }
     }
     precondition(result == 0, "a hash or its key has a wrong length")

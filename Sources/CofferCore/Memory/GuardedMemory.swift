@@ -118,9 +118,7 @@ enum GuardedMemory {
       if let block { return (block, .guarded) }
       return (heapBlock(count), .heap)
     }
-    if let (block, slab) = shared.withLock({ $0.take(sizeClass) }) {
-      return (block, .slab(slab, sizeClass: sizeClass))
-    }
+    if let (block, slab) = shared.withLock({ $0.take(sizeClass) }) { return (block, .slab(slab, sizeClass: sizeClass)) }
     return (heapBlock(count), .heap)
   }
 

@@ -22,9 +22,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   ///
   /// Throws what `body` throws, `.conflict` if the calling thread holds the lock already, and `.timedOut` if another
   /// thread still holds it after `timeout`.
-  package func withLock<R: ~Copyable>(
-    timeout: Duration, _ body: () throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  package func withLock<R: ~Copyable>(timeout: Duration, _ body: () throws(SecretError) -> R) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
     if result != 0 {
       try requireNotHeld()
@@ -32,8 +30,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
       result = coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &deadline)
     }
     guard result == 0 else {
-      throw SecretError(
-        .timedOut, "Another thread kept the store busy for \(timeout.rounded).", advice: "Try again.")
+      throw SecretError(.timedOut, "Another thread kept the store busy for \(timeout.rounded).", advice: "Try again.")
     }
     return try holding(body)
   }

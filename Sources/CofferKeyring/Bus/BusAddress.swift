@@ -12,9 +12,7 @@ enum BusAddress {
   /// Throws `.unavailable` if there is no address, `.denied` if the socket belongs to another user, and
   /// `.configuration` if GDBus does not support the address.
   static func find(in environment: [String: String]) throws(ServiceFailure) -> String {
-    if let address = environment["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty {
-      return try supported(address)
-    }
+    if let address = environment["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return try supported(address) }
     let directory = BaseDirectories { environment[$0] }.given("XDG_RUNTIME_DIR")
     let path = (directory ?? "/run/user/\(getuid())") + "/bus"
     var status = stat()
@@ -32,9 +30,7 @@ enum BusAddress {
   /// Returns the alternatives in `list` without `autolaunch:`, which would start a bus.
   private static func supported(_ list: String) throws(ServiceFailure) -> String {
     let addresses = list.split(separator: ";").filter { !$0.hasPrefix("autolaunch:") }
-    if addresses.isEmpty {
-      throw missing("DBUS_SESSION_BUS_ADDRESS contains only autolaunch addresses")
-    }
+    if addresses.isEmpty { throw missing("DBUS_SESSION_BUS_ADDRESS contains only autolaunch addresses") }
     let address = addresses.joined(separator: ";")
     guard !address.utf8.contains(0), g_dbus_is_supported_address(address, nil) != 0 else {
       throw .error(
@@ -45,9 +41,7 @@ enum BusAddress {
   }
 
   private static func missing(_ reason: String) -> ServiceFailure {
-    .error(
-      .unavailable, "There is no session bus: \(reason).",
-      advice: "Log in to a desktop session, or use a vault.")
+    .error(.unavailable, "There is no session bus: \(reason).", advice: "Log in to a desktop session, or use a vault.")
   }
 }
 #endif

@@ -94,9 +94,7 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   /// The name and the object of the bus itself. Its interface has the same name.
   static let (busName, busPath) = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
 
-  func callBus(
-    _ method: String, _ arguments: [Variant] = [], by deadline: Deadline
-  ) throws(ServiceFailure) -> Variant {
+  func callBus(_ method: String, _ arguments: [Variant] = [], by deadline: Deadline) throws(ServiceFailure) -> Variant {
     try call(Self.busName, path: Self.busPath, Self.busName, method, arguments, by: deadline)
   }
 

@@ -135,9 +135,7 @@ enum ItemAttributes {
 
   /// Returns the identifier in an item's attributes, or `nil` if they do not contain a valid one.
   static func identifier(_ attributes: [String: String]) -> SecretIdentifier? {
-    guard let service = attributes[service], let account = attributes[accountName(attributes)] else {
-      return nil
-    }
+    guard let service = attributes[service], let account = attributes[accountName(attributes)] else { return nil }
     // Another program's item may have an empty name, for example.
     do { return try SecretIdentifier(service: service, account: account) } catch { return nil }
   }

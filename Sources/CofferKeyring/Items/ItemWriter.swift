@@ -106,9 +106,7 @@ struct ItemWriter {
     }
   }
 
-  private func create(
-    _ value: SecretBytes, in collection: String, beside others: [FoundItem]
-  ) throws(ServiceFailure) {
+  private func create(_ value: SecretBytes, in collection: String, beside others: [FoundItem]) throws(ServiceFailure) {
     let stored = encoded(value, in: collection) ?? value
     let metadata = metadata(of: nil, beside: others)
     let path = try service.createItem(
@@ -132,9 +130,7 @@ struct ItemWriter {
   /// A caller has read the metadata of the newest item, and has changed parts of it. The other parts stay as they are
   /// in `item`. An attribute by which another program would take the item for one of `others` is left out.
   private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
-    guard var metadata = change.replacement else {
-      return change.given(over: item?.metadata(of: identifier))
-    }
+    guard var metadata = change.replacement else { return change.given(over: item?.metadata(of: identifier)) }
     if let newest = others.max(), item.map({ $0 < newest }) ?? true {
       let read = newest.metadata(of: identifier)
       let own = item?.metadata(of: identifier) ?? SecretMetadata()

@@ -115,9 +115,7 @@ final class Prompter: Sendable {
     }
     do throws(ServiceFailure) {
       let prompter = "org.gnome.keyring.SystemPrompter"
-      guard try ask("GetNameOwner", [.string("org.gnome.keyring")])?.string == service.name else {
-        return true
-      }
+      guard try ask("GetNameOwner", [.string("org.gnome.keyring")])?.string == service.name else { return true }
       if try ask("NameHasOwner", [.string(prompter)])?.boolean != false { return true }
       return try ask("ListActivatableNames")?.strings?.contains(prompter) != false
     } catch {

@@ -126,9 +126,7 @@ final class LinuxDirectory: Directory {
     try check(withExtendedLifetime(directory) { fsync(directory.number) })
   }
 
-  func watch(
-    _ name: String, _ onChange: @escaping @Sendable () -> Void
-  ) throws(FileSystemError) -> any DirectoryWatch {
+  func watch(_ name: String, _ onChange: @escaping @Sendable () -> Void) throws(FileSystemError) -> any DirectoryWatch {
     try WatchThread.shared.watch(name, in: descriptor, onChange)
   }
 }

@@ -155,9 +155,7 @@ struct PathWalk {
     let count = readlinkat(link.number, "", &target, target.count)
     if count < 0 { throw FileSystemError(errno) }
     guard count > 0, count < target.count else { throw FileSystemError(count == 0 ? ENOENT : ENAMETOOLONG) }
-    guard let path = String(validating: target[..<count], as: UTF8.self) else {
-      throw FileSystemError(EILSEQ)
-    }
+    guard let path = String(validating: target[..<count], as: UTF8.self) else { throw FileSystemError(EILSEQ) }
     if target[0] == CChar(UInt8(ascii: "/")) {
       (directory, parents) = (try Descriptor(opening: "/", Self.directoryFlags), [])
     }

@@ -49,9 +49,7 @@ package struct CapturedProcess: ~Copyable {
     do throws(SecretError) {
       let text = try readToEnd(
         of: output.number, named: "the output of \(arguments[0])", limit: limit, deadline: deadline)
-      guard let text else {
-        throw SecretError(.tooLarge, "\(name) printed more than \(limit) bytes.")
-      }
+      guard let text else { throw SecretError(.tooLarge, "\(name) printed more than \(limit) bytes.") }
       let end: ProcessEnd?
       do throws(FileSystemError) { end = try ProcessEnd(of: process, until: deadline) } catch {
         throw SecretError(.io, "The end of \(name) cannot be waited for: \(error).")

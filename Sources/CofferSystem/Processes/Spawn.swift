@@ -55,9 +55,7 @@ package struct Spawn {
   package func start(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, file: UnsafePointer<CChar>? = nil
   ) throws(FileSystemError) -> Int32 {
-    guard let program = file ?? arguments.pointee.map({ UnsafePointer($0) }) else {
-      throw FileSystemError(EINVAL)
-    }
+    guard let program = file ?? arguments.pointee.map({ UnsafePointer($0) }) else { throw FileSystemError(EINVAL) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

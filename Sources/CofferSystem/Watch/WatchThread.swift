@@ -113,9 +113,7 @@ package final class WatchThread: Sendable {
   // MARK: The thread
 
   /// Runs `add` with the descriptors of the thread, which is started if it does not run.
-  private func start(
-    _ add: (inout State, Descriptors) throws(FileSystemError) -> Int
-  ) throws(FileSystemError) -> Int {
+  private func start(_ add: (inout State, Descriptors) throws(FileSystemError) -> Int) throws(FileSystemError) -> Int {
     try state.withLock { state throws(FileSystemError) in
       if let descriptors = state.descriptors { return try add(&state, descriptors) }
       var events: Descriptor?

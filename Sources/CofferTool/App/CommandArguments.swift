@@ -52,9 +52,7 @@ enum CommandArguments {
   private static func command(in words: ArraySlice<String>) -> (any ParsableCommand.Type, length: Int) {
     var (command, length): (any ParsableCommand.Type, Int) = (SecretCommand.self, 0)
     for word in words {
-      guard let next = subcommands(of: command).first(where: { $0._commandName == word }) else {
-        break
-      }
+      guard let next = subcommands(of: command).first(where: { $0._commandName == word }) else { break }
       (command, length) = (next, length + 1)
     }
     return (command, length)

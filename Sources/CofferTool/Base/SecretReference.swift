@@ -41,9 +41,7 @@ enum SecretReference {
     while let byte = rest.popFirst() {
       switch byte {
       case UInt8(ascii: "%"):
-        guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-          return nil
-        }
+        guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else { return nil }
         bytes.append(high << 4 | low)
       case UInt8(ascii: "/"): return nil
       default: bytes.append(byte)

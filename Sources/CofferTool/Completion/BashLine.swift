@@ -115,9 +115,7 @@ struct BashLine {
   /// The byte of an escape in `$'…'` after its backslash, and the escape's length. `nil` if the byte is not known here.
   private static func escape(_ text: ArraySlice<UInt8>) -> (UInt8?, Int) {
     let digits = text.prefix(3).prefix { (0x30...0x37).contains($0) }
-    if digits.count == 3 {
-      return (UInt8(truncatingIfNeeded: digits.reduce(0) { $0 << 3 | Int($1 - 0x30) }), 3)
-    }
+    if digits.count == 3 { return (UInt8(truncatingIfNeeded: digits.reduce(0) { $0 << 3 | Int($1 - 0x30) }), 3) }
     guard digits.isEmpty, let first = text.first else { return (nil, max(1, digits.count)) }
     return ("'\"\\?".utf8.contains(first) ? first : nil, 1)
   }
@@ -141,8 +139,7 @@ extension BashLine {
     let octal = String(scalar).utf8.map { byte in
       "\\" + String(byte >> 6) + String(byte >> 3 & 7) + String(byte & 7)
     }.joined()
-    let isHidden =
-      scalar.isUnsafeOnTerminal || (scalar.properties.generalCategory == .spaceSeparator && scalar != " ")
+    let isHidden = scalar.isUnsafeOnTerminal || (scalar.properties.generalCategory == .spaceSeparator && scalar != " ")
     if isHidden && quote != .dollar { return "\(quote.mark)$'\(octal)'\(quote.mark)" }
     switch quote {
     case .none:

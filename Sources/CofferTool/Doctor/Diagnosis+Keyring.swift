@@ -15,9 +15,7 @@ extension Diagnosis {
     add(.ok, "bus", "\(status.busAddress ?? "the session bus") responds")
     if let problem = status.problem { return add("keyring", problem) }
     guard status.isServiceRunning else {
-      if status.isServiceActivatable {
-        return add(.ok, "keyring", "a keyring is not running, but can be started")
-      }
+      if status.isServiceActivatable { return add(.ok, "keyring", "a keyring is not running, but can be started") }
       return add(
         "keyring",
         SecretError(

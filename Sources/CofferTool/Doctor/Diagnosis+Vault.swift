@@ -225,8 +225,7 @@ extension Diagnosis {
     let kind = FileSystemKind(of: path) ?? FileSystemKind(of: directory)
     switch kind {
     case .memory?:
-      add(
-        .note, "directory", "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
+      add(.note, "directory", "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
     case .network?, .fuse?:
       if let sharing = kind?.sharing {
         add(.note, "directory", "\(directory) \(sharing.text)", sharing.advice)

@@ -75,9 +75,7 @@ struct EditorCommand {
 
   /// Whether an argument of nano asks for backups, lock files or histories.
   private static func keepsCopiesInNano(_ argument: String) -> Bool {
-    if argument.hasPrefix("--") {
-      return ["--b", "--hi", "--l", "--p", "--r"].contains { argument.hasPrefix($0) }
-    }
+    if argument.hasPrefix("--") { return ["--b", "--hi", "--l", "--p", "--r"].contains { argument.hasPrefix($0) } }
     return argument.hasPrefix("-") && argument.contains { "BCGHPf".contains($0) }
   }
 }

@@ -37,9 +37,7 @@ struct DotenvParser {
   }
 
   /// Parses one line, or several if the value contains line ends. Returns `nil` for a blank line or a comment.
-  private mutating func assignment(
-    _ bytes: Span<UInt8>
-  ) throws(LineProblem) -> (name: String, value: SecretBytes)? {
+  private mutating func assignment(_ bytes: Span<UInt8>) throws(LineProblem) -> (name: String, value: SecretBytes)? {
     skipBlanks(bytes)
     if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
       skipLine(bytes)
@@ -56,9 +54,7 @@ struct DotenvParser {
     // Readers that accept blanks before the equals sign also drop those after it.
     let hasBlanks = Self.isBlank(peek(bytes))
     skipBlanks(bytes)
-    guard peek(bytes) == UInt8(ascii: "=") else {
-      throw problem("has no equals sign after its name")
-    }
+    guard peek(bytes) == UInt8(ascii: "=") else { throw problem("has no equals sign after its name") }
     index += 1
     if hasBlanks {
       let start = index

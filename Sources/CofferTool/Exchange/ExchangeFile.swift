@@ -96,8 +96,7 @@ struct ExchangeFile: Decodable {
       }
       contents = try decoder.decode(ExchangeFile.self, from: data)
     } catch let error as DecodingError {
-      throw failure(
-        file, error.entry.map { "entry \($0)" } ?? "the file", "does not have the form that export writes")
+      throw failure(file, error.entry.map { "entry \($0)" } ?? "the file", "does not have the form that export writes")
     }
     guard contents.version == 1 else { throw failure(file, "the file", "has a version other than 1") }
     var seen: Set<SecretIdentifier> = []

@@ -14,9 +14,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     guard arguments.first == "export" else { return }
     let given = zip(arguments, arguments.dropFirst()).filter { $0.0 == "--format" }.map { $0.1 }
     let joined = arguments.compactMap { $0.hasPrefix("--format=") ? String($0.dropFirst(9)) : nil }
-    guard (given + joined).contains(where: { [Self.shell.rawValue, Self.fish.rawValue].contains($0) }) else {
-      return
-    }
+    guard (given + joined).contains(where: { [Self.shell.rawValue, Self.fish.rawValue].contains($0) }) else { return }
     do throws(SecretError) { try Output.standard.write("false\n") } catch {}
   }
 

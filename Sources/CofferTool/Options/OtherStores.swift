@@ -9,9 +9,7 @@ enum OtherStores {
     #if Keyring
     if name == .keyring {
       let environment = configuration.environmentWithoutKeys
-      if KeyringBackend.probe(environment: environment, timeout: .seconds(1)).isLocked != false {
-        return false
-      }
+      if KeyringBackend.probe(environment: environment, timeout: .seconds(1)).isLocked != false { return false }
     }
     #endif
     do throws(SecretError) { return try condition(configuration.backend(name)) } catch {

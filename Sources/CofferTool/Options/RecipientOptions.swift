@@ -30,8 +30,7 @@ extension [VaultKeySlot] {
     let weak = self.filter { $0.recipient?.isPostQuantum == false }
     if weak.isEmpty { return nil }
     let labels = weak.map(\.summary).listed(most: 10)
-    let others =
-      contains { $0.recipient?.isPostQuantum == true } ? " The hybrid recipients do not prevent that." : ""
+    let others = contains { $0.recipient?.isPostQuantum == true } ? " The hybrid recipients do not prevent that." : ""
     return
       "Not post-quantum: \(labels). A large quantum computer could open copies of the vault with such a slot.\(others)"
   }

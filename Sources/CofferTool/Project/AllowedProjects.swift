@@ -23,8 +23,7 @@ enum AllowedProjects {
   static func add(_ project: Project) throws(SecretError) {
     let lines = [project.path.printable] + project.file.declarations
     try PrivateDirectory.create(directory)
-    try PrivateFile.write(
-      lines.map { $0 + "\n" }.joined().utf8.span, to: record(for: project.path), replacing: true)
+    try PrivateFile.write(lines.map { $0 + "\n" }.joined().utf8.span, to: record(for: project.path), replacing: true)
   }
 
   /// Returns whether the file at `path` was allowed.

@@ -49,9 +49,7 @@ struct Project {
 
   /// The path of a project file above the work tree, or `nil`. Such a file has no effect.
   static func unfollowed() throws(SecretError) -> String? {
-    guard var directory = try directories().last, BackendConfiguration.isWorkTree(directory) else {
-      return nil
-    }
+    guard var directory = try directories().last, BackendConfiguration.isWorkTree(directory) else { return nil }
     while directory != "/" {
       directory = Path.parent(of: directory)
       let path = path(ProjectFile.name, in: directory)
@@ -106,8 +104,7 @@ struct Project {
     withExtendedLifetime(descriptor) {}
     guard let text else { throw Self.unusable(path, "has more than \(Self.maximumSize) bytes") }
     self.path = path
-    exposure =
-      isForeign ? "belongs to another user" : status.mode & 0o002 != 0 ? "can be changed by other users" : nil
+    exposure = isForeign ? "belongs to another user" : status.mode & 0o002 != 0 ? "can be changed by other users" : nil
     file = try ProjectFile(parsing: text.withBytes { bytes in bytes.indices.map { bytes[$0] } }, of: path)
     vault = file.vault
     guard let name = vault, !name.utf8.starts(with: "/".utf8), !RemoteURL.isURL(name) else { return }

@@ -58,9 +58,7 @@ struct ProjectFile {
       case "variables": variables = try Self.variables(entry)
       case "profiles":
         for profile in try entry.table() {
-          if profile.name.utf8.count > 64 {
-            throw profile.problem("names a profile by more than 64 characters")
-          }
+          if profile.name.utf8.count > 64 { throw profile.problem("names a profile by more than 64 characters") }
           profiles[profile.name] = []
           for entry in try profile.table() {
             guard entry.name == "variables" else { throw entry.problem("is not variables") }

@@ -79,7 +79,5 @@ struct EscapedForm {
     }
 
   /// A terminal shows a carriage return before each line feed.
-  private static let onTerminal = [
-    EscapedForm { $0 == UInt8(ascii: "\n") ? .carriageReturn : .unchanged }
-  ]
+  private static let onTerminal = [EscapedForm { $0 == UInt8(ascii: "\n") ? .carriageReturn : .unchanged }]
 }

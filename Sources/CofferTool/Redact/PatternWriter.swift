@@ -142,9 +142,7 @@ struct PatternWriter {
     }
   }
 
-  private mutating func append(
-    _ escape: EscapedForm.Escape, of bytes: Span<UInt8>, at index: Int, _ digits: [UInt8]
-  ) {
+  private mutating func append(_ escape: EscapedForm.Escape, of bytes: Span<UInt8>, at index: Int, _ digits: [UInt8]) {
     let byte = bytes[index]
     switch escape {
     case .unchanged: append(byte)

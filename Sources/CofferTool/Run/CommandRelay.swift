@@ -117,9 +117,7 @@ final class CommandRelay {
     for output in outputs where output === session?.shown && isDrained(output) { output.end() }
     if session?.shown.isFinished == true { session?.outer.restore() }
     let piped = outputs.filter { $0 !== session?.shown && $0.source != nil }
-    guard !piped.isEmpty, piped.allSatisfy(isDrained), session?.shown.isFinished != false else {
-      return false
-    }
+    guard !piped.isEmpty, piped.allSatisfy(isDrained), session?.shown.isFinished != false else { return false }
     let copy = coffer_fork()
     if copy > 0 { return true }
     if copy < 0 {

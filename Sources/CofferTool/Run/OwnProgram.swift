@@ -51,9 +51,7 @@ enum OwnProgram {
   /// Runs the part that this process's arguments name, and throws the exit status. Returns at once if they name none.
   static func runPart() throws {
     let all = CommandLine.unsafeArgv
-    guard CommandLine.argc > 1, let part = all[1].flatMap({ Part(rawValue: String(cString: $0)) }) else {
-      return
-    }
+    guard CommandLine.argc > 1, let part = all[1].flatMap({ Part(rawValue: String(cString: $0)) }) else { return }
     let settings = CommandLine.arguments.dropFirst(2).prefix(part.settings)
     let numbers = settings.compactMap { Int32($0) }
     guard Int(CommandLine.argc) > 3 + part.settings, let path = all[2 + part.settings],

@@ -22,8 +22,7 @@ struct ProgramFile {
     }
     if name.isEmpty { throw FileSystemError(ENOENT) }
     // The default is that of execvp(3).
-    let directories =
-      getenv("PATH").map { Self.copy($0) } ?? "/bin:/usr/bin".utf8.map { CChar(bitPattern: $0) }
+    let directories = getenv("PATH").map { Self.copy($0) } ?? "/bin:/usr/bin".utf8.map { CChar(bitPattern: $0) }
     var failure = ENOENT
     for directory in directories.split(
       separator: CChar(bitPattern: UInt8(ascii: ":")), omittingEmptySubsequences: false)

@@ -57,9 +57,7 @@ extension VaultBackend {
   /// Each new slot gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, but a recipient that already has a
   /// slot is not an error.
   @discardableResult
-  package func addKeySlots(
-    for recipients: [VaultRecipient], label: String = ""
-  ) throws(SecretError) -> [VaultKeySlot] {
+  package func addKeySlots(for recipients: [VaultRecipient], label: String = "") throws(SecretError) -> [VaultKeySlot] {
     try withSession { session throws(SecretError) in
       try session.addKeySlots(for: recipients, label: label, unlocking)
     }

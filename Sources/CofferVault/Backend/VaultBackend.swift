@@ -40,9 +40,7 @@ public final class VaultBackend: SecretBackend {
 
   /// A vault at `path`, which may be a URL of an engine, to be opened with the first credential of `credentials` that
   /// fits.
-  public convenience init(
-    path: String, credentials: [VaultCredentialSource], options: VaultOptions = VaultOptions()
-  ) {
+  public convenience init(path: String, credentials: [VaultCredentialSource], options: VaultOptions = VaultOptions()) {
     self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 

@@ -13,8 +13,7 @@ extension VaultSession {
       file.header.slots[try Self.index(of: id, in: file.header.slots)]
     }
     if let slot = try chain.slot(openedBy: credential, of: file, except: replaced) {
-      throw SecretError(
-        .alreadyExists, "The credential already has a key slot: \(slot.id.hex).")
+      throw SecretError(.alreadyExists, "The credential already has a key slot: \(slot.id.hex).")
     }
     func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
     let newKeys = opened == nil ? keys : DerivedKeys(randomness: environment.randomness)
@@ -125,9 +124,7 @@ extension VaultSession {
   ) throws(SecretError) {
     let slots = (file ?? vault.file).header.slots
     guard vault.keys === keys, vault.file.header.slots.map(\.id) == slots.map(\.id) else {
-      throw SecretError(
-        .conflict, "Another process changed the keys of the vault at \(path).",
-        advice: "Try again.")
+      throw SecretError(.conflict, "Another process changed the keys of the vault at \(path).", advice: "Try again.")
     }
   }
 }

@@ -339,9 +339,7 @@ final class VaultSession {
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can
       // still be appended, unless the new file took the vault's place in spite of the error.
-      guard !isRequired, error.code != .outcomeUnknown, try vault.file.storage.current() != nil else {
-        throw error
-      }
+      guard !isRequired, error.code != .outcomeUnknown, try vault.file.storage.current() != nil else { throw error }
       nextRewrite = (fileID, 2 * replayLength)
       return nil
     }

@@ -99,9 +99,7 @@ package final class DerivedKeys: Sendable {
 
   /// Seals the lineage of a vault whose master key changes from `former`'s to this one. `earlier` is the lineage sealed
   /// under `former`, if there is one.
-  package func lineage(
-    after former: DerivedKeys, _ earlier: [UInt8]?, vault: Bytes16
-  ) throws(SecretError) -> [UInt8] {
+  package func lineage(after former: DerivedKeys, _ earlier: [UInt8]?, vault: Bytes16) throws(SecretError) -> [UInt8] {
     var keys = former.key(.knownVaults)
     if let earlier {
       let others = try former.openLineage(earlier, vault: vault)
@@ -119,8 +117,7 @@ package final class DerivedKeys: Sendable {
     let context = SealContext.lineage(vault: vault)
     var isAuthentic = false
     let keys = SecretBytes(count: max(0, sealed.count - Layout.sealOverhead)) {
-      isAuthentic = Sodium.open(
-        sealed.span, associatedData: context.associatedData, key: key(context.subkey), into: $0)
+      isAuthentic = Sodium.open(sealed.span, associatedData: context.associatedData, key: key(context.subkey), into: $0)
     }
     guard isAuthentic else { throw .tampered("the lineage is not authentic") }
     return keys
@@ -156,9 +153,7 @@ package final class DerivedKeys: Sendable {
     _ sealed: Span<UInt8>, _ context: SealContext, into output: UnsafeMutableRawBufferPointer
   ) -> Int? {
     let key = key(context.subkey)
-    guard Sodium.open(sealed, associatedData: context.associatedData, key: key, into: output) else {
-      return nil
-    }
+    guard Sodium.open(sealed, associatedData: context.associatedData, key: key, into: output) else { return nil }
     return Padding.unpaddedCount(UnsafeRawBufferPointer(output))
   }
 

@@ -13,9 +13,7 @@ extension SecretError {
   }
 
   /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older.
-  static func rolledBack(
-    path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false
-  ) -> SecretError {
+  static func rolledBack(path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false) -> SecretError {
     let found =
       found.sequence < seen.sequence
       ? "is at change \(found.sequence), and change \(seen.sequence) was seen before"

@@ -100,8 +100,6 @@ package struct Tail: Sendable {
       offset = valueOffset + head.valueLength
       previous = Checkpoint(sequence: head.sequence, tailTag: tag)
     }
-    guard previous == state.checkpoint else {
-      throw .tampered("the tail is not the one that the commit slot names")
-    }
+    guard previous == state.checkpoint else { throw .tampered("the tail is not the one that the commit slot names") }
   }
 }

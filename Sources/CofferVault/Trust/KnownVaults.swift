@@ -137,8 +137,7 @@ struct KnownVaults {
   mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
     let (pins, known, isDetached, vault) = try judge(opened)
     let accepted = shared.accepted
-    let policy =
-      known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
+    let policy = known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
     let isFirstUse = known.allSatisfy { $0 == nil }
     isBehind = try Self.follows(opened, vault?.newest) != true
@@ -288,9 +287,7 @@ struct KnownVaults {
       isDetached: isDetached ?? known.isDetached)
     // Another process may have recorded another key while a person was asked.
     if !record.isDetached && !knowsOtherKey { try requireKey(of: opened) }
-    if let directory, pathRecords.isEmpty {
-      throw .undecided(.io, vault: opened.file.path, directory: directory)
-    }
+    if let directory, pathRecords.isEmpty { throw .undecided(.io, vault: opened.file.path, directory: directory) }
     for file in records(record.isDetached) {
       do throws(SecretError) { try file.make(record, opened.keys, replacing: true) } catch {
         throw .undecided(error.code, vault: opened.file.path, directory: directory ?? file.path)
@@ -346,9 +343,7 @@ struct KnownVaults {
     _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) {
-      return true
-    }
+    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
     // What may be recorded has to be confirmed by the engine.
     if options.isOffline && opened.file.storage.isRemote { return false }
     do throws(SecretError) {

@@ -4,9 +4,7 @@ internal import CofferVaultFormat
 extension VaultSnapshot {
   /// Publishes the changes of `transaction` behind the end of the file. Returns how that ended, and the new state. If
   /// it throws, the earlier content is still there.
-  func commit(
-    _ transaction: VaultTransaction
-  ) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
+  func commit(_ transaction: VaultTransaction) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
     let stateBytes = transaction.state.bytes
     _ = try acceptable { () throws(SecretError) in
       try CommitState(parsing: stateBytes, headerLength: file.headerLength)
@@ -23,8 +21,7 @@ extension VaultSnapshot {
   /// Publishes other leases, and no change. Returns how that ended, and the same state.
   func publish(_ leases: LeasePage) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
     let page = (file.baseStart - Layout.pageSize, try leases.sealed(by: keys, for: file.header))
-    let (publication, storage) = try file.storage.publish(
-      Appendix(offset: state.end, bytes: [], slots: [page]))
+    let (publication, storage) = try file.storage.publish(Appendix(offset: state.end, bytes: [], slots: [page]))
     return (publication, VaultSnapshot(after: self, slots, tail, in: storage))
   }
 }

@@ -49,8 +49,7 @@ extension VaultSnapshot {
     if let limit = changes.history { settings.history = HistorySetting(limit, sequence: sequence) }
     if let merge = changes.merge { (settings.history, settings.taken) = (merge.history.setting, merge.taken) }
     let rule = HistoryRule(settings.history.limit, time: time)
-    var (recent, floor) =
-      if let merge = changes.merge { merge.recentChanges } else { try changesBeforeRewrite() }
+    var (recent, floor) = if let merge = changes.merge { merge.recentChanges } else { try changesBeforeRewrite() }
     if changes.advances { (recent, floor) = ([], sequence) }
     if let merge = changes.merge { settings.join(merge.theirs.base.settings) }
     try settings.noteRemoved(
@@ -136,8 +135,7 @@ extension VaultFileWriter {
     if keys === vault.keys, record.sequence == entry.record.sequence {
       _ = try keys.openValue(sealed, vault: id, record: record)
     } else {
-      sealed = try vault.keys.resealed(
-        sealed, vault: id, record: entry.record, under: keys, sequence: record.sequence)
+      sealed = try vault.keys.resealed(sealed, vault: id, record: entry.record, under: keys, sequence: record.sequence)
       record = record.with(valueTag: Bytes16(tagOf: sealed))
     }
     try append(record, sealedValue: sealed)

@@ -97,8 +97,7 @@ final class VaultTransaction: SecretTransaction {
     let length = Layout.padded(plaintext.count)
     let metadata = keys.seal(
       Padding.pad(plaintext),
-      .metadata(
-        file: vault.file.header.fileID, offset: state.end, length: length, previousTag: state.tailTag))
+      .metadata(file: vault.file.header.fileID, offset: state.end, length: length, previousTag: state.tailTag))
     let mask = metadata.withUnsafeBytes {
       keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
     }
@@ -156,15 +155,11 @@ final class VaultTransaction: SecretTransaction {
   }
 
   /// Stores a version with its metadata as it is. `former` is the record of the value before it.
-  func append(
-    _ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool, after former: Record?
-  ) throws(SecretError) {
+  func append(_ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool, after former: Record?) throws(SecretError) {
     let (id, sequence) = (lookupID(item.identifier), state.sequence + 1)
-    let sealed = vault.keys.sealValue(
-      value, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
+    let sealed = vault.keys.sealValue(value, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
-      try Record(
-        id: id, sequence: sequence, sealedValue: sealed, item: item, keepsNothing: keepsNothing, after: former)
+      try Record(id: id, sequence: sequence, sealedValue: sealed, item: item, keepsNothing: keepsNothing, after: former)
     }
     try append(record, sealedValue: sealed)
   }
@@ -229,8 +224,7 @@ extension VaultTransaction {
       let item = SecretItem(identifier: new, metadata: secret.metadata)
       try append(secret.value, item, keepsNothing: newest?.keepsNoHistory ?? false, after: newest?.record)
     } else {
-      try store(
-        secret.value, for: new, metadata: .replace(secret.metadata), history: .unchanged, after: newest?.record)
+      try store(secret.value, for: new, metadata: .replace(secret.metadata), history: .unchanged, after: newest?.record)
     }
     _ = try remove(old)
   }

@@ -33,9 +33,7 @@ struct ValueInput {
       )
     }
     let second = try terminal.readLine("Repeat the value: ")
-    guard first.isEqual(to: second) else {
-      throw Failure.usage("The two entries differ.", advice: "Try again.")
-    }
+    guard first.isEqual(to: second) else { throw Failure.usage("The two entries differ.", advice: "Try again.") }
     return first
   }
 

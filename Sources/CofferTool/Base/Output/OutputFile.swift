@@ -34,8 +34,7 @@ enum OutputFile {
       // This program's own descriptors have FD_CLOEXEC.
       let flags = fcntl(number, F_GETFD)
       guard flags >= 0, flags & FD_CLOEXEC == 0 else {
-        throw Failure(
-          .inputOutput, "There is no open descriptor \(number), which \(path) names. Nothing was written.")
+        throw Failure(.inputOutput, "There is no open descriptor \(number), which \(path) names. Nothing was written.")
       }
       return (number == STDOUT_FILENO ? .standard : Output(descriptor: number, name: path), nil)
     }

@@ -19,9 +19,7 @@ struct KeyFile {
   /// The key or the identities in the file, or `nil` if there is no file. Throws `.invalidKey` for another text, and
   /// `.denied` if other users can read the file.
   func credential() throws(SecretError) -> VaultCredential? {
-    guard let text = try PrivateFile.read(path, as: "The key file \(path)", limit: Self.maximumSize) else {
-      return nil
-    }
+    guard let text = try PrivateFile.read(path, as: "The key file \(path)", limit: Self.maximumSize) else { return nil }
     return try VaultCredential.parse(text)
   }
 

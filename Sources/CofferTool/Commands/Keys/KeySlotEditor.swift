@@ -17,8 +17,7 @@ struct KeySlotEditor {
       Path.isSameFile(Path.parent(of: try Path.absolute(keyFile)), Path.parent(of: recorded))
     else { return }
     let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
-    vault = vault.with(
-      credentials: sources.filter { $0.name != BackendConfiguration.recordedKeyFileSource })
+    vault = vault.with(credentials: sources.filter { $0.name != BackendConfiguration.recordedKeyFileSource })
     VaultNotes.register(vault)
   }
 
@@ -69,9 +68,7 @@ struct KeySlotEditor {
     for slot in missing where !opened.ids.contains(slot.id) {
       opened = try vault.openKeySlots(with: [try prompt(for: slot)], adding: opened)
       if !opened.ids.contains(slot.id) {
-        throw SecretError(
-          .wrongKey, "The entry does not open the key slot \(slot.summary).",
-          advice: "Try again.")
+        throw SecretError(.wrongKey, "The entry does not open the key slot \(slot.summary).", advice: "Try again.")
       }
     }
     return opened
@@ -144,9 +141,7 @@ struct KeySlotEditor {
   /// A new passphrase, from two prompts or from a pipe as in `set`.
   func newPassphrase() throws -> SecretBytes {
     let passphrase = try ValueInput.read("new passphrase") { try PassphrasePrompt.new(for: vault.path) }
-    if passphrase.isEmpty {
-      throw Failure.usage("The new passphrase is empty.", advice: "Use a prompt or a pipe.")
-    }
+    if passphrase.isEmpty { throw Failure.usage("The new passphrase is empty.", advice: "Use a prompt or a pipe.") }
     return passphrase
   }
 
@@ -173,9 +168,7 @@ struct KeySlotEditor {
   /// Adds slots for those of the recipients that have none. Throws if all of them have one.
   func addSlots(for recipients: [VaultRecipient], label: String) throws(SecretError) -> [VaultKeySlot] {
     let slots = try vault.addKeySlots(for: recipients, label: label)
-    guard !slots.isEmpty else {
-      throw SecretError(.alreadyExists, "There is a key slot for each recipient already.")
-    }
+    guard !slots.isEmpty else { throw SecretError(.alreadyExists, "There is a key slot for each recipient already.") }
     return slots
   }
 

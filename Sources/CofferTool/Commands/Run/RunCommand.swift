@@ -67,9 +67,7 @@ struct RunCommand: ParsableCommand {
   @Flag(help: "Leave out the secrets whose variables can change what a program runs.")
   var skipUnsafe = false
 
-  @Flag(
-    help: ArgumentHelp(
-      "Remove every other variable except \(SecretEnvironment.pristine.joined(separator: ", "))."))
+  @Flag(help: ArgumentHelp("Remove every other variable except \(SecretEnvironment.pristine.joined(separator: ", "))."))
   var pristine = false
 
   @Flag(help: "Redact the values in the command's output.")
@@ -82,9 +80,7 @@ struct RunCommand: ParsableCommand {
   var command: [String]
 
   func run() throws {
-    guard let program = command.first else {
-      throw Failure.usage("There is no command to run. Write it after --.")
-    }
+    guard let program = command.first else { throw Failure.usage("There is no command to run. Write it after --.") }
     let project = try global.project()
     let declared = try profile.variables(of: project)
     let isRedacted = redact || project?.file.redacts == true

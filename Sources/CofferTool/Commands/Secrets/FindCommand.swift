@@ -26,9 +26,7 @@ struct FindCommand: ParsableCommand {
         wanted.isEmpty || text.lowercased().unicodeScalars.contains(wanted.unicodeScalars)
       }
     }
-    try format.print(
-      found.map(\.json),
-      or: found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
+    try format.print(found.map(\.json), or: found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
     if found.isEmpty && UnreadableItems.status == nil { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 }

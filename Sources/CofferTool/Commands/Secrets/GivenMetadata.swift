@@ -18,8 +18,7 @@ struct GivenMetadata {
         throw .usage("“\(text)” is not a valid time for --expires. Write \(TimeText.forms).")
       }
       guard moment > now else {
-        throw .usage(
-          "“\(text)” of --expires is in the past. Write a later time; a day means its first moment in UTC.")
+        throw .usage("“\(text)” of --expires is in the past. Write a later time; a day means its first moment in UTC.")
       }
       self.expires = moment
     }

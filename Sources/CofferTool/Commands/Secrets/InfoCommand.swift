@@ -14,9 +14,7 @@ struct InfoCommand: ParsableCommand {
   func run() throws {
     let identifier = try global.identifier(name)
     let backend = try global.open()
-    guard let item = try backend.item(identifier) else {
-      throw MissingSecret.failure(identifier, in: backend)
-    }
+    guard let item = try backend.item(identifier) else { throw MissingSecret.failure(identifier, in: backend) }
     let metadata = item.metadata
     let fields: [(title: String, text: String?)] = [
       ("name", item.identifier.account), ("service", item.identifier.service), ("label", metadata.label),

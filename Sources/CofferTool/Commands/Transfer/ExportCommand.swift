@@ -146,9 +146,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   private func githubVariables() throws -> Descriptor {
-    if output != nil {
-      throw Failure.usage("--format github writes to the file of GITHUB_ENV. Leave out --output.")
-    }
+    if output != nil { throw Failure.usage("--format github writes to the file of GITHUB_ENV. Leave out --output.") }
     guard let path = Environment.value("GITHUB_ENV") else {
       throw Failure(.configuration, "GITHUB_ENV is not set. Use the format github in a step of GitHub Actions.")
     }

@@ -122,9 +122,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   private func secretsOfFile() throws -> [ExchangedSecret] {
-    guard let file else {
-      throw Failure.usage("There is no file to import. Name one, or - for standard input.")
-    }
+    guard let file else { throw Failure.usage("There is no file to import. Name one, or - for standard input.") }
     if firstLine { throw Failure.usage("--first-line requires --from pass. Add it.") }
     let name = file == "-" ? "standard input" : file
     let contents = try ValueInput.read(file: file)

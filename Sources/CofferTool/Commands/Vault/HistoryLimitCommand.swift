@@ -37,9 +37,7 @@ struct HistoryLimitCommand: ParsableCommand {
       let left = try backend.verify().excessVersionCount
       if left > 0 {
         // See “History” in VaultFormat: age is judged by the time of the last change.
-        note(
-          "Versions beyond the limit: \(left). They stay in the file until it is written anew after a later change."
-        )
+        note("Versions beyond the limit: \(left). They stay in the file until it is written anew after a later change.")
       }
     }
     try format.print(["versions": limit.versions, "days": limit.days], or: limit.sentence + "\n")

@@ -148,9 +148,7 @@ struct InitCommand: ParsableCommand {
     }
     inform("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
     let (_, isChosen) = try record(path, keyFile: nil, advice: "Select it with --vault.")
-    inform(
-      "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
-    )
+    inform("The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too.")
     if isChosen { Self.noteNext() }
   }
 

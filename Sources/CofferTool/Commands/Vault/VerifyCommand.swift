@@ -2,8 +2,7 @@ internal import ArgumentParser
 internal import Coffer
 
 struct VerifyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    "verify", abstract: "Read and authenticate every byte of the vault.")
+  static let configuration = CommandConfiguration("verify", abstract: "Read and authenticate every byte of the vault.")
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -22,13 +22,9 @@ struct BazelCredentialCommand: ParsableCommand {
   }
 
   func run() throws {
-    guard operation == "get" else {
-      throw Failure.usage("The operation “\(operation)” of bazel is not supported.")
-    }
+    guard operation == "get" else { throw Failure.usage("The operation “\(operation)” of bazel is not supported.") }
     let request = try ProgramJSON.input(Request.self, expected: "an object with uri")
-    guard let host = Self.host(of: request.uri) else {
-      throw Failure.usage("The uri in bazel's request has no host.")
-    }
+    guard let host = Self.host(of: request.uri) else { throw Failure.usage("The uri in bazel's request has no host.") }
     var headers: [String: [String]] = [:]
     guard Self.isProtected(request.uri, host) else {
       note("secret: bazel gets no header without encryption. Use https or grpcs, or http on this machine.")

@@ -31,9 +31,7 @@ struct GitCredential {
   init?(_ identifier: SecretIdentifier) {
     guard identifier.service.utf8.starts(with: Self.scheme.utf8) else { return nil }
     let url = Array(identifier.service.utf8.dropFirst(Self.scheme.utf8.count))
-    guard let colon = url.firstIndex(of: UInt8(ascii: ":")), url[colon...].starts(with: "://".utf8) else {
-      return nil
-    }
+    guard let colon = url.firstIndex(of: UInt8(ascii: ":")), url[colon...].starts(with: "://".utf8) else { return nil }
     protocolName = String(decoding: url[..<colon], as: UTF8.self)
     let rest = url[(colon + 3)...]
     let slash = rest.firstIndex(of: UInt8(ascii: "/"))

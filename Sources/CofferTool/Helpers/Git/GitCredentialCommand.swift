@@ -86,8 +86,7 @@ struct GitCredentialCommand: ParsableCommand {
   /// of all servers. git itself sends no such request.
   private static func checkServer(of wanted: GitCredential, _ outcome: String) throws(Failure) {
     if wanted.namesServer { return }
-    throw .usage(
-      "The request does not name a server, and \(outcome). Send the lines protocol=PROTOCOL and host=HOST.")
+    throw .usage("The request does not name a server, and \(outcome). Send the lines protocol=PROTOCOL and host=HOST.")
   }
 
   private func store(_ request: GitCredentialLines) throws {

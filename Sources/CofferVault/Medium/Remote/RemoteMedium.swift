@@ -174,8 +174,7 @@ package final class RemoteMedium: VaultMedium {
   /// Asks the engine, unless it is not to be asked at all.
   private func send(_ request: RemoteRequest) throws(SecretError) -> RemoteHelper.Answer {
     if !options.isOffline { return try helper.get().send(request) }
-    throw SecretError(
-      .unavailable, "The vault at \(path) cannot be changed or examined without its engine.")
+    throw SecretError(.unavailable, "The vault at \(path) cannot be changed or examined without its engine.")
   }
 
   // MARK: Changes
@@ -214,9 +213,7 @@ package final class RemoteMedium: VaultMedium {
         guard unknown != nil else { throw error }
         unknown = error.reason
       }
-      if let unknown, environment.uptime() - start >= Self.repetition {
-        throw .outcomeUnknown(path: path, unknown)
-      }
+      if let unknown, environment.uptime() - start >= Self.repetition { throw .outcomeUnknown(path: path, unknown) }
       environment.sleep(pause)
       pause = min(pause * 2, .seconds(2))
     }
