@@ -212,8 +212,8 @@ public final class KeyringBackend: ItemBackend {
 
   /// Returns a stream of the changes that the service's signals report, made by any program.
   ///
-  /// The subscription is in force when this returns, unless the service cannot be reached within
-  /// a quarter of ``KeyringOptions/timeout``. The backend then tries again, and reports a change of everything once it has
+  /// The subscription is in force when this returns, unless the service cannot be reached within a quarter of
+  /// ``KeyringOptions/timeout``. The backend then tries again, and reports a change of everything once it has
   /// connected. Changes within 20 milliseconds may be reported as one.
   public func changes() -> AsyncStream<SecretChange> { watcher.subscribe() }
 

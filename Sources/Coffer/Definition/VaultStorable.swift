@@ -55,26 +55,6 @@ public protocol VaultStorable {
   /// The history as in ``SecurelyStoredValue/init(key:in:service:backend:coder:label:history:)``. The default is none.
   static var history: History { get }
 
-  /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.
-  ///
-  /// The first change starts the delay, and all changes until its end are stored as one. Until then:
-  ///
-  /// - The encoded value is in guarded memory, as `SecretBytes`: not encrypted, but locked and left out of core dumps.
-  ///   It is wiped when it is stored.
-  /// - All objects of the value in this process read it, and observers get it at once. Other processes do not.
-  /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of
-  ///   this process only. The conversion of an earlier version does not wait.
-  ///
-  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` is the error. `flush()`
-  /// tries again at once and throws. `close()` of the backend stores its waiting changes. At `exit` and at the end of
-  /// `main`, Coffer stores the rest: it waits for the backends for at most ten seconds, and prints what it could not
-  /// store to the standard error.
-  ///
-  /// A process that is ended by a signal, crashes or calls `_exit` loses what was not stored: at most the changes of
-  /// the last `saveDelay`. A program that must lose nothing at a signal, such as a server, handles the signal and calls
-  /// `DelayedSaves.flush()`.
-  static var saveDelay: Duration { get }
-
   /// The encoder of values that are stored as JSON. Text, data and the other types that ``StandardSecretCoder`` names
   /// are not stored as JSON.
   static var encoder: JSONEncoder { get }
@@ -95,9 +75,6 @@ extension VaultStorable {
 
   /// No history.
   public static var history: History { .none }
-
-  /// Zero: each change is stored before the call returns.
-  public static var saveDelay: Duration { .zero }
 
   /// An encoder with sorted keys.
   public static var encoder: JSONEncoder { StandardSecretCoder.jsonEncoder }

@@ -21,7 +21,6 @@ extension StoredValue {
   ///   stored. The stored value is unchanged.
   /// - `set(_:)` throws `.invalidMigration` too, and `.unsupported` if the definition has steps and the backend keeps
   ///   no attributes. It does not store a value that equals the stored one.
-  /// - With a ``VaultStorable/saveDelay``, a change is stored later.
   public convenience init<Definition: VaultStorable>(_ definition: Definition.Type)
   where Definition.Value == Value {
     let (key, scope, versions) = (definition.key, definition.storage, DataMigrator(definition.configure))
@@ -30,6 +29,6 @@ extension StoredValue {
       key, definition.defaultValue,
       TypedValue(
         key, scope, .init(coder, versions), definition.label, definition.history,
-        definition: .init(version: versions.current, delay: definition.saveDelay, isSame: { $0 == $1 })))
+        definition: .init(version: versions.current, isSame: { $0 == $1 })))
   }
 }

@@ -1,4 +1,5 @@
 public import CofferCore
+internal import CofferLibc
 internal import Synchronization
 
 /// Changes to a ``Store`` that `run()` makes together, once, in one transaction.
@@ -20,7 +21,8 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
     deinit {
       #if DEBUG
       if !hasRun.load(ordering: .relaxed) && !isContinued.load(ordering: .relaxed) {
-        printDiagnosis("A chain of changes to a Store was never run: end it with run().")
+        let diagnosis = "A chain of changes to a Store was never run: end it with run().\n"
+        _ = diagnosis.utf8.span.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
       }
       #endif
     }

@@ -56,8 +56,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// The object itself, for calls such as `$count.set(…)`.
   public var projectedValue: StoredValue<Value> { self }
 
-  /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a
-  /// delayed change. `nil` if both succeeded.
+  /// The error of the call on this object that ended last, in any thread, or `nil` if it succeeded.
   public var lastError: SecretError? { content.lastError }
 
   /// Returns the value, or the default if nothing is stored. Throws the backend's errors, and `.decodingFailed` if the
@@ -74,10 +73,6 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Removes the stored value with its earlier versions, as `erase` of ``SecurelyStoredValue`` does. Throws its errors.
   @discardableResult
   public func erase() throws(SecretError) -> Bool { try content.erase() }
-
-  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none
-  /// waits. Throws the backend's errors; the change then waits for another attempt.
-  public func flush() throws(SecretError) { try content.flush() }
 
   /// Changes the value in one step, and returns the result of `change`, as `update` of ``SecurelyStoredValue`` does. If
   /// nothing is stored, `change` gets the default. Throws the errors of `change`, of `get()` and of `set(_:)`, and
@@ -142,12 +137,6 @@ extension StoredValue {
   /// Deletes the stored value, so that reads return the default. Throws like the method without `async`.
   public func reset() async throws(SecretError) {
     try await content.offPool { () throws(SecretError) in try self.reset() }
-  }
-
-  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Throws like the method
-  /// without `async`.
-  public func flush() async throws(SecretError) {
-    try await content.offPool { () throws(SecretError) in try self.flush() }
   }
 
   /// Runs `body` while no other task or process has the lease of this value, as ``SecurelyStoredValue`` does.

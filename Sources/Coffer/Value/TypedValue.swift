@@ -13,7 +13,6 @@ final class TypedValue<Value: Sendable>: Sendable {
   struct Definition: Sendable {
     /// The current version. Throws `.invalidMigration`.
     let version: @Sendable () throws(SecretError) -> Int
-    let delay: Duration
     let isSame: @Sendable (Value, Value) -> Bool
   }
 
@@ -32,17 +31,14 @@ final class TypedValue<Value: Sendable>: Sendable {
     definition: Definition? = nil, source: BackendSource? = nil
   ) {
     (self.coding, self.label, self.definition) = (coding, label, definition)
-    let delay = definition.map(\.delay) ?? .zero
-    form = ValueHub.Form(hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
+    form = ValueHub.Form(hasVersions: definition != nil, history: history)
     fixedSource = source ?? scope.backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: scope.service, account: key)
     }
   }
 
-  var lastError: SecretError? {
-    failure.withLock { $0 } ?? latest.withLock { $0?.hub.delayed?.failure }
-  }
+  var lastError: SecretError? { failure.withLock { $0 } }
 
   private func hub() throws(SecretError) -> ValueHub {
     let identifier = try identifier.get()
@@ -167,10 +163,6 @@ final class TypedValue<Value: Sendable>: Sendable {
 
   func erase() throws(SecretError) -> Bool {
     try recordingError { hub throws(SecretError) in try hub.erase() }
-  }
-
-  func flush() throws(SecretError) {
-    try recordingError { hub throws(SecretError) in try DelayedSaveQueue.shared.flush(hub) }
   }
 
   /// Whether a value with a definition is stored already, in the current version.
@@ -306,7 +298,6 @@ final class TypedValue<Value: Sendable>: Sendable {
     do throws(SecretError) {
       let hub = try hub()
       let result = try body(hub)
-      if let delayed = hub.delayed, delayed.waiting != nil { DelayedSaveQueue.shared.add(hub, delayed) }
       failure.withLock { $0 = nil }
       return result
     } catch {

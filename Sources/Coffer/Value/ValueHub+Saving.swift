@@ -39,7 +39,6 @@ extension ValueHub {
   /// Returns the value, or `nil` if there is none. Without `mayPrompt`, a backend that would need a prompt throws
   /// `.locked`.
   func load(mayPrompt: Bool) throws(SecretError) -> EncodedValue? {
-    if let waiting = delayed?.waiting { return waiting.value }
     let backend = try source.resolve()
     return try read(mayPrompt ? backend : backend.withoutPrompts)
   }
@@ -62,33 +61,11 @@ extension ValueHub {
     return version
   }
 
-  /// Stores the value, or removes it if `value` is `nil`: in one durable step now, or later if the form has a delay.
+  /// Stores the value, or removes it if `value` is `nil`, in one durable step.
   ///
   /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
   /// processes if the backend has transactions.
   func store(_ value: EncodedValue?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
-    guard let delayed, !isMigration(to: value, over: expectation) else { return try storeNow(value, over: expectation) }
-    var current: EncodedValue?
-    do throws(SecretError) {
-      // An unreachable store is reported now, and not only when the change is stored.
-      current = try load(mayPrompt: true)
-    } catch {
-      guard case .anything = expectation, error.code == .unsupportedVersion else { throw error }
-    }
-    if case .only(let expected) = expectation, current.map(summary) != expected { return .isDifferent }
-    if value == nil && current == nil { return .wasAbsent }
-    delayed.put(value)
-    return .saved
-  }
-
-  /// Whether the change replaces a value of an earlier version. Such a change is compared with the stored value, and
-  /// therefore does not wait.
-  private func isMigration(to value: EncodedValue?, over expectation: SaveExpectation) -> Bool {
-    guard case .only(let expected?) = expectation else { return false }
-    return expected.version != value?.version && delayed?.waiting == nil
-  }
-
-  func storeNow(_ value: EncodedValue?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
     do throws(SecretError) {
       let backend = try source.resolve()
       if case .anything = expectation {

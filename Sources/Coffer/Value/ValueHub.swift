@@ -16,8 +16,6 @@ final class ValueHub: Sendable, Observable {
   struct Form: Hashable, Sendable {
     /// Whether the version is kept in the metadata.
     var hasVersions = false
-    /// How long a change waits before it is stored. `nil`: not at all.
-    var delay: Duration?
     var history = History.none
   }
 
@@ -49,8 +47,6 @@ final class ValueHub: Sendable, Observable {
   let identifier: SecretIdentifier
   let source: BackendSource
   let form: Form
-  /// The change that is not stored yet, for a form with a delay.
-  let delayed: DelayedSave?
   let fingerprintKey = SecretBytes.random(count: 32)
   let order = DeadlineLock()
   let state = Mutex(State())
@@ -70,7 +66,6 @@ final class ValueHub: Sendable, Observable {
     onRelease: @escaping @Sendable () -> Void
   ) {
     (self.identifier, self.source, self.form, self.onRelease) = (identifier, source, form, onRelease)
-    delayed = form.delay.map { DelayedSave(delay: $0) }
   }
 
   deinit {
@@ -167,13 +162,6 @@ final class ValueHub: Sendable, Observable {
     try save(new, over: .only(old.map(summary))) != .isDifferent
   }
 
-  /// Stores the delayed change, if there is one. It was published when it was made.
-  func flush() throws(SecretError) {
-    try SecretChange.making(for: self) { () throws(SecretError) in
-      try delayed?.flush { value throws(SecretError) in _ = try storeNow(value, over: .anything) }
-    }
-  }
-
   /// Stores the value and publishes it. For `nil`, removes the value, and publishes its absence unless that was
   /// published last.
   @discardableResult
@@ -192,11 +180,10 @@ final class ValueHub: Sendable, Observable {
     }
   }
 
-  /// Removes the value with its earlier versions, and publishes that it is absent. A waiting change is stored first.
-  /// Returns whether the backend had a version of the value.
+  /// Removes the value with its earlier versions, and publishes that it is absent. Returns
+  /// whether the backend had a version of the value.
   func erase() throws(SecretError) -> Bool {
     try inOrder { () throws(SecretError) in
-      try flush()
       let isErased = try SecretChange.making(for: self) { () throws(SecretError) in
         try source.resolve().erase(identifier)
       }

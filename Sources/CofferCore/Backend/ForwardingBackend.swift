@@ -118,11 +118,7 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` do
   open func unlock() throws(SecretError) { try base.unlock() }
 
   /// Calls ``base``.
-  open func close() throws(SecretError) {
-    let stored = Result { () throws(SecretError) in try WaitingChanges.store(in: self) }
-    try base.close()
-    try stored.get()
-  }
+  open func close() throws(SecretError) { try base.close() }
 
   /// The same property of ``base``, decorated too, or this backend itself if ``base`` shows no prompts.
   public final var withoutPrompts: any SecretBackend {

@@ -168,8 +168,8 @@ extension SecretAccess {
   /// Whether there is such a secret. Throws an error of the store.
   public func contains(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try item(identifier) != nil }
 
-  /// Removes every secret in `service`, in a transaction of a backend that has them. Returns how many there were. Throws
-  /// an error of the store.
+  /// Removes every secret in `service`, in a transaction of a backend that has them. Returns how many there were.
+  /// Throws an error of the store.
   @discardableResult
   public func removeAll(inService service: String, history: History = .unchanged) throws(SecretError) -> Int {
     if let backend = transactionalBackend {

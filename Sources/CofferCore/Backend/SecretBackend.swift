@@ -64,8 +64,7 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   func unlock() throws(SecretError)
 
   /// Releases what the backend keeps between calls, such as an open file and keys in memory. The next call opens it
-  /// again. Closing twice has no further effect. Every backend first stores the changes of values that wait for a
-  /// delay. The default does only that.
+  /// again. Closing twice has no further effect. The default does nothing.
   ///
   /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the
   /// same backend.
@@ -158,8 +157,8 @@ extension SecretBackend {
   /// Does nothing.
   public func unlock() throws(SecretError) {}
 
-  /// Stores the changes that wait for a delay.
-  public func close() throws(SecretError) { try WaitingChanges.store(in: self) }
+  /// Does nothing.
+  public func close() throws(SecretError) {}
 
   /// The backend itself.
   public var withoutPrompts: any SecretBackend { self }

@@ -4,8 +4,8 @@ internal import CofferLibc
 ///
 /// Swift's tasks and Dispatch share one small pool of threads on Linux. A call that blocks one of them keeps other
 /// tasks from running. The threads here are started on demand, and end when they have been idle for a while. Of the
-/// jobs for one object, such as a backend, a limited number runs at a time, so that a slow backend delays no other; more
-/// wait in the order of their submission. A job must not wait for a later job. Thread-safe.
+/// jobs for one object, such as a backend, a limited number runs at a time, so that a slow backend delays no other; the
+/// rest wait in the order of their submission. A job must not wait for a later job. Thread-safe.
 package final class CallThreads: @unchecked Sendable {  // the state is used only under the mutex
   package typealias Job = @Sendable () -> Void
 
@@ -103,8 +103,8 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     objects[object] = state.active == 0 ? nil : state
   }
 
-  /// Waits for a job, after one for `last` has ended. Returns `nil`, so that the thread ends, if no job comes within the
-  /// idle time.
+  /// Waits for a job, after one for `last` has ended. Returns `nil`, so that the thread ends, if no job comes within
+  /// the idle time.
   private func nextJob(after last: ObjectIdentifier?) -> (object: ObjectIdentifier, job: Job)? {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }

@@ -14,8 +14,8 @@ public struct KeyringOptions: Sendable {
     get { connect ?? timeout / 4 }
     set { connect = newValue }
   }
-  /// The time in which the service must answer one call on D-Bus. A store waits at most this long for a store of another
-  /// process, and then continues.
+  /// The time in which the service must answer one call on D-Bus. A store waits at most this long for a store of
+  /// another process, and then continues.
   package var callTimeout: Duration {
     get { call ?? timeout / 2 }
     set { call = newValue }

@@ -103,10 +103,10 @@ extension VaultBackend {
   /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later
   /// values.
   ///
-  /// Every key slot stays. Each one must be the slot of a recipient, or the vault's own sources or `opened` must have its
-  /// key; otherwise throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the
-  /// vault. If it throws, nothing was changed, unless the error says that the change is in the vault and only the last
-  /// barrier failed.
+  /// Every key slot stays. Each one must be the slot of a recipient, or the vault's own sources or `opened` must have
+  /// its key; otherwise throws `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an
+  /// error of the vault. If it throws, nothing was changed, unless the error says that the change is in the vault and
+  /// only the last barrier failed.
   package func rekey(opened: OpenedKeySlots? = nil) throws(SecretError) {
     try removeKeySlots(ids: [], opened: opened)
   }

@@ -353,19 +353,15 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Stores the delayed changes of values in the vault, closes its file and wipes its keys from memory.
+  /// Closes the vault's file and wipes its keys from memory.
   ///
   /// Waits for a call of another thread, and for the disk if another program has changed the vault. The next call opens
   /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it
   /// has seen. Leases and streams of changes stay: the file is watched while a stream exists.
   ///
-  /// Throws `.timedOut` if a call of another thread takes too long, `.conflict` inside a transaction of the same
-  /// backend, and the error of a delayed change that could not be stored: the vault is closed then, too.
-  public func close() throws(SecretError) {
-    let stored = Result { () throws(SecretError) in try WaitingChanges.store(in: self) }
-    try withSession { session in session.closeAndForgetKeys() }
-    try stored.get()
-  }
+  /// Throws `.timedOut` if a call of another thread takes too long, and `.conflict` inside a transaction of the same
+  /// backend.
+  public func close() throws(SecretError) { try withSession { session in session.closeAndForgetKeys() } }
 
   /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
   /// `.unsupportedVersion`, `.tampered` or `.io`.

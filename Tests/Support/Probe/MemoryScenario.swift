@@ -19,7 +19,6 @@ struct MemoryScenario {
     case "values": try values()
     case "unlocking": try unlocking()
     case "slots": try slots()
-    case "delayed": try delayed()
     case "errors": try errors()
     case "text": try text()
     case "leak-array": leakArray()
@@ -226,54 +225,6 @@ struct MemoryScenario {
     byte ^= 1
     guard pwrite(file, &byte, 1, place) == 1 else { Probe.fail("the vault cannot be written") }
     close(file)
-  }
-
-  // MARK: Values that are stored later
-
-  private struct Later: VaultStorable {
-    static let key = "Later"
-    static let defaultValue: [UInt8] = []
-    static let storage = SecretScope(service: "probe")
-    static let saveDelay = Duration.seconds(3600)
-  }
-
-  /// Changes a value with a delay. The program wipes its own copy, so that only Coffer's is left.
-  private func delayed() throws {
-    var kept = configuration.vault(at: vault)
-    do {
-      let backend = kept
-      try DefaultBackend.with(backend) { () throws in
-        let value = VaultStored(Later.self)
-        var bytes = [UInt8](repeating: 0, count: Self.canaryLength)
-        func change() throws {
-          guard read(3, &bytes, bytes.count) == bytes.count else { Probe.fail("the canary cannot be read") }
-          try value.set(bytes)
-          for index in bytes.indices { bytes[index] = 0 }
-        }
-        try change()
-        stop("waiting", held: "value master")
-        try value.flush()
-        stop("stored", held: "master", gone: "value")
-        try value.reset()
-        try value.flush()
-        try change()
-        stop("waiting again", held: "value")
-        try value.reset()
-        stop("replaced before it was stored", gone: "value")
-        try value.flush()
-        try change()
-        try backend.close()
-        stop("closed, which stores a change that waits", gone: "value master")
-      }
-    }
-    // The task of a cancelled timer holds the backend until it runs.
-    let deadline = ContinuousClock.now + .seconds(60)
-    while !isKnownUniquelyReferenced(&kept) {
-      if ContinuousClock.now > deadline { Probe.fail("the backend is not released") }
-      usleep(1000)
-    }
-    kept = configuration.vault(at: vault)
-    stop("closed", gone: "value master")
   }
 
   // MARK: Copies outside guarded memory

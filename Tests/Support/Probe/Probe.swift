@@ -48,7 +48,7 @@ struct Probe {
       case ("count", 6):
         let changes = number(arguments[4])...number(arguments[5])
         try RemoteWorker(vault: arguments[2], name: arguments[3], changes: changes).run()
-      case ("value", 4): try DelayedValue.run(arguments[3])
+      case ("migrate", 3): try MigratingValue.run()
       case ("scope", 2): waiting { await ScopeScenario.run() }
       case ("chain", 2): waiting { try await LibraryScenario.chains() }
       default: fail("usage: CofferProbe memory|stress|refresh|leases|items|figures|value|count|scope …; see the source")

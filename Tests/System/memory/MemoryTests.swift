@@ -15,10 +15,6 @@ import Testing
 
   @Test func changesOfKeySlotsLeaveNoSecretInMemory() throws { try check("slots", Setting(key: .file)) }
 
-  @Test func aDelayedChangeIsOnlyInGuardedMemoryAndIsWipedWhenItIsStored() throws {
-    try check("delayed", Setting(key: .file))
-  }
-
   @Test(arguments: [Setting.Credential.file, .passphraseFile])
   func errorsLeaveNoSecretInMemory(_ credential: Setting.Credential) throws {
     try check("errors", Setting(key: credential))

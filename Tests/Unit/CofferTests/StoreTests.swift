@@ -86,7 +86,7 @@ private actor Reader {
     let loaded = await events.next()
     #expect(loaded?.operation == .loaded && loaded?.items == notes("a") && loaded?.error == nil)
     #expect(store.loadError == nil && store.items == notes("a"))
-    #expect(isNotified.withLock { $0 })
+    try await eventually("observers were not notified") { isNotified.withLock { $0 } }
   }
 
   @Test func itemsAreInTheOrderOfInsertionAlsoAfterARestart() async throws {
