@@ -21,7 +21,7 @@ public struct SecretMetadata: Hashable, Sendable {
   package static let maximumAttributeNameLength = 128
   package static let maximumAttributeValueLength = 1024
 
-  /// Creates metadata. ``validate()`` checks the bounds.
+  /// Creates metadata. A store throws `.invalidMetadata` if a bound is exceeded.
   public init(label: String? = nil, expires: Date? = nil, attributes: [String: String] = [:]) {
     (self.label, self.expires, self.attributes) = (label, expires, attributes)
   }

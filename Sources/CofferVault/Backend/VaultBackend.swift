@@ -10,8 +10,8 @@ internal import Synchronization
 /// process ends at ``VaultOptions/lockTimeout``. A change is on the disk when its method returns. The file format is
 /// specified in `VaultFormat`.
 ///
-/// In addition to the errors that each method documents, every method except ``close()``,
-/// ``create(at:credential:label:recipients:history:options:)`` and ``description()`` may throw an *error of the vault*:
+/// In addition to the errors that each method documents, every method except ``close()`` and
+/// ``create(at:credential:label:recipients:history:options:)`` may throw an *error of the vault*:
 /// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot be used;
 /// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not the vault that was seen
 ///   before, or not a later state of it, or if that cannot be determined;
