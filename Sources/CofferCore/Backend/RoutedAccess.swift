@@ -1,20 +1,32 @@
 /// A transaction that asks for each call who gets it: a backend, another transaction, or something in front of them.
 struct RoutedAccess: SecretTransaction {
   let receiver: (SecretCall) throws(SecretError) -> any SecretAccess
+  /// Is called after each call that has changed something.
+  let noteChange: () -> Void
 
-  init(_ receiver: @escaping (SecretCall) throws(SecretError) -> any SecretAccess) { self.receiver = receiver }
+  init(
+    noteChange: @escaping () -> Void = {}, _ receiver: @escaping (SecretCall) throws(SecretError) -> any SecretAccess
+  ) {
+    (self.receiver, self.noteChange) = (receiver, noteChange)
+  }
 
-  /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned.
+  /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned. If a call fails
+  /// and calls before it have changed something that stays, because `isAtomic` is `false`, the error says so.
   static func whileOpen<R, E: Error>(
-    _ base: any SecretTransaction, _ body: (any SecretTransaction) throws(E) -> R
+    _ base: any SecretTransaction, isAtomic: Bool, _ body: (any SecretTransaction) throws(E) -> R
   ) throws(E) -> R {
-    var isOpen = true
+    var (isOpen, hasChanged) = (true, false)
     defer { isOpen = false }
-    let access = RoutedAccess { _ throws(SecretError) in
+    let access = RoutedAccess(noteChange: { hasChanged = true }) { _ throws(SecretError) in
       if isOpen { return base }
       throw SecretError(.conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
     }
-    return try body(access)
+    do throws(E) { return try body(access) } catch {
+      guard hasChanged, !isAtomic, let known = error as? SecretError, known.effect == .none,
+        let changed = known.with(.changed) as? E
+      else { throw error }
+      throw changed
+    }
   }
 
   func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
@@ -53,17 +65,24 @@ struct RoutedAccess: SecretTransaction {
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     try receiver(.store(identifier)).store(value, for: identifier, metadata: metadata, history: history)
+    noteChange()
   }
 
   func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-    try receiver(.remove(identifier)).remove(identifier, history: history)
+    try noting(receiver(.remove(identifier)).remove(identifier, history: history))
   }
 
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try receiver(.remove(identifier)).erase(identifier)
+    try noting(receiver(.remove(identifier)).erase(identifier))
   }
 
   func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
     try receiver(.move(identifier, to: new)).move(identifier, to: new, replacing: replacing)
+    noteChange()
+  }
+
+  private func noting(_ hasChanged: Bool) -> Bool {
+    if hasChanged { noteChange() }
+    return hasChanged
   }
 }

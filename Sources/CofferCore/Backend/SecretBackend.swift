@@ -102,12 +102,18 @@ extension SecretBackend {
   /// says what it may do, and what a backend without transactions does. Throws what `body` throws, and an error of the
   /// store.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
-    try transaction { transaction throws(any Error) in try RoutedAccess.whileOpen(transaction, body) }.get()
+    let isAtomic = features.contains(.transactions)
+    return try transaction { transaction throws(any Error) in
+      try RoutedAccess.whileOpen(transaction, isAtomic: isAtomic, body)
+    }.get()
   }
 
   /// Runs `body` in a transaction, and returns its result. For a body with typed errors.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
-    try transaction { transaction throws(SecretError) in try RoutedAccess.whileOpen(transaction, body) }.get()
+    let isAtomic = features.contains(.transactions)
+    return try transaction { transaction throws(SecretError) in
+      try RoutedAccess.whileOpen(transaction, isAtomic: isAtomic, body)
+    }.get()
   }
 
   /// Runs `body` in a transaction on a thread outside the cooperative pool, as ``perform(_:)`` does. Throws an error of

@@ -55,6 +55,36 @@ import Testing
     #expect(try plain.item(first) != nil)
   }
 
+  @Test func anErrorSaysWhatEarlierStepsHaveChanged() throws {
+    func effect(_ backend: any SecretBackend, _ step: (any SecretTransaction) throws(SecretError) -> Void)
+      -> SecretError.Effect?
+    {
+      do throws(SecretError) {
+        try backend.withTransaction { transaction throws(SecretError) in
+          try step(transaction)
+          throw SecretError(.io, "It failed.")
+        }
+        return nil
+      } catch { return error.effect }
+    }
+    let steps: [((any SecretTransaction) throws(SecretError) -> Void, SecretError.Effect)] = [
+      ({ transaction throws(SecretError) in _ = try transaction.lookUp(first) }, .none),
+      ({ transaction throws(SecretError) in _ = try transaction.remove(first) }, .none),
+      ({ transaction throws(SecretError) in try transaction.store(SecretBytes("1"), for: first) }, .changed),
+      ({ transaction throws(SecretError) in try transaction.move(first, to: second, replacing: true) }, .changed),
+      ({ transaction throws(SecretError) in _ = try transaction.erase(second) }, .changed),
+    ]
+    let plain = PlainBackend()
+    for (step, expected) in steps { #expect(effect(plain, step) == expected) }
+    for (step, _) in steps.dropLast(2) { #expect(effect(MemoryBackend(), step) == SecretError.Effect.none) }
+    // A value that is stored through a wrapper, on a backend whose first step fails.
+    let failing = FailingBackend(PlainBackend())
+    failing.fail(.store, with: SecretError(.denied, "The test says so."))
+    #expect(
+      effect(failing) { transaction throws(SecretError) in try transaction.store(SecretBytes("1"), for: first) }
+        == SecretError.Effect.none)
+  }
+
   @Test(arguments: [MemoryBackend(), PlainBackend()] as [any SecretBackend])
   func aTransactionThatHasEndedThrowsConflict(_ backend: any SecretBackend) throws {
     let kept = Kept()
