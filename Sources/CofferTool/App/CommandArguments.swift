@@ -1,22 +1,30 @@
 internal import ArgumentParser
+internal import Synchronization
 
 /// Checks the arguments of this process and words the argument parser's errors.
 enum CommandArguments {
+  private static let verbatim = Mutex<ArraySlice<String>>([])
+
+  /// Whether the argument is a name as it is, because it stands after `--`.
+  static func isVerbatim(_ name: String) -> Bool { verbatim.withLock { $0.contains(name) } }
+
   /// Returns the arguments in the order that the parser requires. Throws a usage failure if an argument is not UTF-8,
   /// because its repaired form could name another secret, or if the command does not exist.
   static func checked() throws(Failure) -> [String] {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    // `run` passes everything after `--` to its command byte for byte.
-    let terminator = arguments.contains("run") ? arguments.firstIndex(of: "--") : nil
-    for index in 0..<(terminator ?? arguments.count) {
-      guard let raw = CommandLine.unsafeArgv[index + 1], String(validatingCString: raw) != nil else {
-        throw .usage("Argument \(index + 1) is not valid UTF-8. Names and paths must be UTF-8.")
-      }
-    }
     let words = leadingWords(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
     let arranged = ArgumentOrder.arranged(words + arguments) { max(Self.command(in: $0).length, 1) }
     let named = arranged.dropFirst(arranged.first == "help" ? 1 : 0)
     let (command, length) = command(in: named)
+    // `run` passes everything after `--` to its command byte for byte.
+    let terminator = arguments.firstIndex(of: "--") ?? arguments.count
+    let isRun = command == RunCommand.self
+    for index in 0..<(isRun ? terminator : arguments.count) {
+      guard let raw = CommandLine.unsafeArgv[index + 1], String(validatingCString: raw) != nil else {
+        throw .usage("Argument \(index + 1) is not valid UTF-8. Names and paths must be UTF-8.")
+      }
+    }
+    if !isRun { verbatim.withLock { $0 = arguments.dropFirst(terminator + 1) } }
     if let word = named.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
       if length > 0 {
         let all = names(of: command).joined(separator: ", ")

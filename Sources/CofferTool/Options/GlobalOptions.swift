@@ -112,9 +112,7 @@ struct GlobalOptions: StoreOptions {
   /// The identifier to which the reference `name` refers. A name that is not a reference, or is an argument after `--`,
   /// is the account of a secret in the selected service, verbatim.
   func identifier(_ name: String) throws -> SecretIdentifier {
-    let arguments = CommandLine.arguments.dropFirst()
-    let isVerbatim = !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)
-    if !isVerbatim, let identifier = try SecretReference.identifier(name) { return identifier }
+    if !CommandArguments.isVerbatim(name), let identifier = try SecretReference.identifier(name) { return identifier }
     return try SecretIdentifier(service: serviceName, account: name)
   }
 

@@ -33,8 +33,12 @@ struct EscapedForm {
 
   static let all = percentEncoded + json + shellWords + onTerminal
 
-  /// As RFC 3986, JavaScript's encodeURIComponent, Python's quote, Go's user names in URLs, and forms do.
-  private static let percentEncoded = ["-._~", "-._~!'()*", "-._~/", "-._~$&+,;=", "*-._ "].map { kept in
+  /// As RFC 3986, JavaScript's encodeURIComponent and encodeURI, Python's quote, Go's user names, parts of paths and
+  /// paths in URLs do; and as forms, Python's urlencode with Go's QueryEscape, and PHP's urlencode do.
+  private static let percentEncoded = [
+    "-._~", "-._~!'()*", "-._~!'()*;/?:@&=+$,#", "-._~/", "-._~$&+,;=", "-._~$&+:=@", "-._~$&+,/:;=@", "*-._ ", "-._~ ",
+    "-._ ",
+  ].map { kept in
     EscapedForm { byte in
       if !byte.isASCIILetterOrDigit && !kept.utf8.contains(byte) { return .percent }
       return byte == UInt8(ascii: " ") ? .plus : .unchanged

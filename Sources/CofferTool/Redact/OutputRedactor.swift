@@ -9,9 +9,12 @@ struct OutputRedactor {
   static let minimumLength = 4
 
   private let patterns: RedactionPatterns
+  /// The output in which a pattern may begin that is not complete yet.
   private var held: [UInt8] = []
-  /// The number of bytes at the beginning of `held` that ``showBeginning()`` returned.
-  private var shownEarly = 0
+  /// The number of bytes at the beginning of `held` that were shown or replaced already.
+  private var done = 0
+  /// The variable whose name replaced the bytes before ``done``, or `nil` if those were shown.
+  private var replaced: Int?
 
   init(_ patterns: RedactionPatterns) { self.patterns = patterns }
 
@@ -45,32 +48,40 @@ struct OutputRedactor {
         index += 1
       }
     }
-    guard end > shownEarly else { return [] }
-    defer { shownEarly = end }
-    return Array(held[shownEarly..<end])
+    guard end > done else { return [] }
+    defer { (done, replaced) = (end, nil) }
+    return Array(held[done..<end])
   }
 
-  var isHolding: Bool { held.count > shownEarly }
+  var isHolding: Bool { held.count > done }
 
+  /// Replaces the union of all matches, which may overlap. A match that continues one of the same variable adds no name.
   private mutating func take(isEnd: Bool) -> [UInt8] {
     var shown: [UInt8] = []
     shown.reserveCapacity(held.count)
-    var index = 0
+    var (index, done, replaced) = (0, done, replaced)
     func show(to end: Int) {
-      if end > max(index, shownEarly) { shown += held[max(index, shownEarly)..<end] }
-      index = end
+      if end <= done { return }
+      shown += held[done..<end]
+      (done, replaced) = (end, nil)
     }
     patterns.search(held) { search in
       while let (start, match) = search.first(from: index, isEnd: isEnd) {
         show(to: start)
+        index = start
         if match.isOpen { return }
-        shown += patterns.replacements[match.variable]
-        index = match.end
+        if match.end > done {
+          let isSame = replaced == match.variable && (start < done || match.isContinuation)
+          if !isSame { shown += patterns.replacements[match.variable] }
+          (done, replaced) = (match.end, match.variable)
+        }
+        index += 1
       }
-      show(to: held.count)
+      index = held.count
+      show(to: index)
     }
     held.removeFirst(index)
-    shownEarly = max(0, shownEarly - index)
+    (self.done, self.replaced) = (done - index, replaced)
     return shown
   }
 }

@@ -8,7 +8,7 @@ struct PatternSearch {
 
   /// The longest pattern that begins at a place.
   struct Match {
-    var (end, variable) = (0, 0)
+    var (end, variable, isContinuation) = (0, 0, false)
     /// Whether more output may complete a longer pattern.
     var isOpen = false
     /// For each kind, the least `beginning` of the patterns that agree with the output. Complete with `findsBeginning`.
@@ -90,11 +90,9 @@ struct PatternSearch {
     return match
   }
 
-  /// The next byte, after a line end and a space if the kind has separators, or `nil` at the end of the output.
+  /// The next byte, after separators if the kind has them, or `nil` at the end of the output.
   private func nextByte(_ position: inout Int, _ kind: Int) -> UInt8? {
-    for _ in 0..<3 where kind == 1 && position < text.count && RedactionPatterns.isSeparator(text[position]) {
-      position += 1
-    }
+    if kind == 1 { while position < text.count, RedactionPatterns.isSeparator(text[position]) { position += 1 } }
     guard position < text.count else { return nil }
     defer { position += 1 }
     return text[position]
@@ -109,6 +107,8 @@ struct PatternSearch {
       guard let bits = PatternWriter.letters.firstIndex(of: byte) else { return }
       if (bits % 64 ^ Int(block[pattern.range.upperBound])) >> (6 - pattern.sharedBits) != 0 { return }
     }
-    if end > match.end { (match.end, match.variable) = (end, pattern.variable) }
+    if end > match.end {
+      (match.end, match.variable, match.isContinuation) = (end, pattern.variable, pattern.isContinuation)
+    }
   }
 }

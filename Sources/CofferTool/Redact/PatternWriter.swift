@@ -12,14 +12,17 @@ struct PatternWriter {
   }
   private static let digits = ["0123456789ABCDEF", "0123456789abcdef"].map { Array($0.utf8) }
 
+  /// The least length of a piece of a long form.
+  private static let pieceLength = 128
+
   private let block: UnsafeMutableRawBufferPointer?
   /// How many bytes at the beginning of a value are written in every form.
   private let limit: Int
-  private let forms = EscapedForm.all
+  private let escapedForms = EscapedForm.all
   private let letters = Self.letters
   private var variable = 0
-  /// The numbers of the first patterns of the text whose forms are being written.
-  private var firstOfText = [0, 0]
+  /// For each kind, the forms of the text whose forms are being written.
+  private var forms: [[(range: Range<Int>, sharedBits: Int)]] = [[], []]
   /// Where the form of the value's first two bytes ends, in the pattern that is being written.
   private var beginningEnd = 0
   private(set) var count: Int
@@ -91,7 +94,7 @@ struct PatternWriter {
   }
 
   private mutating func addText(_ bytes: Span<UInt8>) {
-    firstOfText = patterns.map(\.count)
+    forms = [[], []]
     addEach(of: bytes) { writer, byte, _ in writer.append(byte) }
   }
 
@@ -103,7 +106,7 @@ struct PatternWriter {
     }
     // A value that is not UTF-8 has no characters whose numbers could be written.
     let isText = bytes.isUTF8
-    for form in forms where bytes.indices.contains(where: { form.escapes[Int(bytes[$0])] != .unchanged }) {
+    for form in escapedForms where bytes.indices.contains(where: { form.escapes[Int(bytes[$0])] != .unchanged }) {
       if !isText, form.escapes[0xC0] == .utf16 { continue }
       for digits in Self.digits {
         addEach(of: bytes) { writer, byte, index in
@@ -201,11 +204,12 @@ struct PatternWriter {
     add(start..<count, isSeparable: isSeparable)
   }
 
-  /// Adds the pattern that was written last, and returns `true`; or drops it, if another form of the text is the same.
+  /// Adds the form that was written last, and returns `true`; or drops it, if another form of the text is the same. A
+  /// long form becomes several patterns: what a place of the output costs must not grow with the length of a value.
   @discardableResult
   private mutating func add(_ range: Range<Int>, isSeparable: Bool, sharedBits: Int = 0) -> Bool {
     let kind = isSeparable ? 1 : 0
-    let isKnown = patterns[kind][firstOfText[kind]...].contains { other in
+    let isKnown = forms[kind].contains { other in
       guard let block, other.range.count == range.count, other.sharedBits == sharedBits else { return false }
       return block[other.range].elementsEqual(block[range])
     }
@@ -213,10 +217,17 @@ struct PatternWriter {
       count = range.lowerBound
       return false
     }
-    patterns[kind].append(
-      .init(
-        variable: variable, range: range, beginning: min(beginningEnd - range.lowerBound, range.count / 2),
-        sharedBits: sharedBits))
+    forms[kind].append((range, sharedBits))
+    let pieces = max(1, range.count / Self.pieceLength)
+    for piece in 0..<pieces {
+      let (start, end) = (range.count * piece / pieces, range.count * (piece + 1) / pieces)
+      let beginning = piece == 0 ? beginningEnd - range.lowerBound : 2
+      patterns[kind].append(
+        .init(
+          variable: variable, range: range.lowerBound + start..<range.lowerBound + end,
+          beginning: min(beginning, (end - start) / 2), sharedBits: piece == pieces - 1 ? sharedBits : 0,
+          isContinuation: piece > 0))
+    }
     return true
   }
 }

@@ -16,6 +16,8 @@ final class RedactionPatterns: Sendable {
     let beginning: Int
     /// How many bits of the next byte belong to the value, which may end within a character of base64.
     let sharedBits: Int
+    /// Whether it continues the pattern before it, of which it is a later piece.
+    let isContinuation: Bool
   }
 
   /// Whether base64 and hexadecimal may have this byte between others: a byte of a line end, a space or a colon.

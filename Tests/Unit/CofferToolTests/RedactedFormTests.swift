@@ -178,11 +178,44 @@ import Testing
 
   @Test func whatIsNotAFormIsShown() {
     for text in [
-      "hunter3", "aHVudGVyMw==", "68756e7465723", "hunte%32", "aHVudGVy", "aHVu\n\n\n\ndGVyMg==",
-      "68  75 6e 74\n\n\n\n65 72 32",
+      "hunter3", "aHVudGVyMw==", "68756e7465723", "hunte%32", "aHVudGVy", "aHVu-dGVyMg==", "68 75 6e-74 65 72 32",
     ] {
       #expect(shown(text, 5, redacting: "hunter2") == text)
     }
+  }
+
+  @Test func anyRunOfSeparatorsStandsBetweenTheBytes() {
+    // The second is how openssl prints a number.
+    for text in ["aHVu\n\n\n\ndGVyMg==", "68:75:6e:\n        74:65:\n        72:32", "6 8\r\n\r\n7 5 6e 74 65 72 32"] {
+      #expect(shown(text, 5, redacting: "hunter2") == "[A]")
+    }
+  }
+
+  @Test func overlappingValuesAreRedactedTogether() {
+    func shown(_ text: String, _ values: String...) -> String {
+      var whole = ""
+      for size in [1, 2, 3, 7, 100] {
+        let patterns = RedactionPatterns(values.enumerated().map { ("V\($0)", SecretBytes($1)) })
+        var redactor = OutputRedactor(patterns)
+        var bytes: [UInt8] = []
+        for start in stride(from: 0, to: text.utf8.count, by: size) {
+          bytes += redactor.redact(Array(text.utf8.dropFirst(start).prefix(size))[...])
+        }
+        let found = String(decoding: bytes + redactor.finish(), as: UTF8.self)
+        #expect(whole.isEmpty || found == whole, "with pieces of \(size)")
+        whole = found
+      }
+      return whole
+    }
+    #expect(shown("to https://host/path/token now", "https://host/", "/path/token") == "to [V0][V1] now")
+    #expect(shown("abcdefgh", "abcdefgh", "bcde", "cdef") == "[V0]")
+    #expect(shown("xabcdefghx", "abcdef", "cdefgh", "efgh") == "x[V0][V1]x")
+    #expect(shown("tokentoken", "token") == "[V0][V0]")
+    #expect(shown("aaaaaaa", "aaaa") == "[V0]")
+    let long = (0..<1000).map { "\($0 * 7919 % 1000)" }.joined()
+    #expect(shown("<\(long)>", long, "token") == "<[V0]>")
+    // A part of a long value is a part of the secret.
+    #expect(!shown(String(long.dropFirst(300).prefix(900)), long).contains(long.dropFirst(600).prefix(200)))
   }
 
   /// In JSON's escapes, each byte of such a value would be written as nothing at all.

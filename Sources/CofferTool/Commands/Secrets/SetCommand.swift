@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 
 struct SetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -58,6 +59,7 @@ struct SetCommand: ParsableCommand {
     let identifier = try global.newIdentifier(name)
     let given = try GivenMetadata(label: label, expires: expires, attributes: attributes)
     let backend = try history == false ? global.openVersioned(to: .change) : global.open(to: .change)
+    try requireMeant(identifier, in: backend)
     let input = ValueInput(file: fromFile, verbatim: verbatim)
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }
@@ -75,5 +77,21 @@ struct SetCommand: ParsableCommand {
         value, for: identifier, history: history.map { $0 ? .kept : .none } ?? .unchanged
       ) { given.applied(to: $0 ?? erased, isNewValue: $1) }
     }
+  }
+
+  /// Asks whether a new name with an equals sign is the whole name. It may be a name and a value.
+  private func requireMeant(_ identifier: SecretIdentifier, in backend: any SecretBackend) throws {
+    guard let end = name.firstIndex(of: "="), !CommandArguments.isVerbatim(name), try !backend.contains(identifier)
+    else { return }
+    let before = name[..<end]
+    let warning =
+      "All of “\(before)=…” would be the name, and secret list shows names. If a value stands after the =, it is in your "
+      + "shell's history now: delete it there."
+    if let answer = try Terminal.answer("\(warning) Use all of it as the name? [y/N] ") {
+      if ["y", "yes"].contains(answer) { return }
+      throw Failure(.refused, "Nothing was stored.", advice: "To enter the value: secret set \(String(before).quotedForShell)")
+    }
+    throw Failure.usage(
+      warning, advice: "To give the value: secret set \(String(before).quotedForShell). If it is the name: secret set -- 'NAME'")
   }
 }
