@@ -80,7 +80,7 @@ struct ProjectFile {
           "has the variable “\(entry.name)”: expected letters, digits and underscores, and no digit first")
       }
       // Some programs, such as npm and curl, read such a variable in lower case too.
-      if ControllingVariables.contains(entry.name.uppercased()) {
+      if ControllingVariables.contains(entry.name.uppercased(), isDerived: false) {
         throw entry.problem(
           "declares \(entry.name), which can change what a program runs: only --set \(entry.name)=NAME can pass it"
         )

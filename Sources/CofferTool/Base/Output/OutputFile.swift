@@ -28,6 +28,27 @@ enum OutputFile {
     }
   }
 
+  /// Throws a failure if `path` leads through a link out of the working directory or, if it is not below that, out of its
+  /// own directory. A repository can contain such a link.
+  static func requireNoLinkOut(_ path: String) throws {
+    guard descriptor(path) == nil else { return }
+    /// The path without links of a directory, with a slash at its end.
+    func resolved(_ directory: String) throws(FileSystemError) -> String {
+      String(try LinuxFileSystem().locate("\(directory)/x", followingLink: false).path.dropLast())
+    }
+    let (actual, limit): (String, String)
+    do throws(FileSystemError) {
+      let working = try resolved(".")
+      let isBelow = !path.split(separator: "/").contains("..") && (!path.hasPrefix("/") || path.hasPrefix(working))
+      limit = isBelow ? working : try resolved(Path.parent(of: path))
+      actual = try LinuxFileSystem().locate(path, followingLink: true).path
+    } catch { return }  // the write reports it
+    if actual.hasPrefix(limit) { return }
+    throw Failure(
+      .wouldOverwrite, "\(path) leads through a link to \(actual), and nothing was written.",
+      advice: "If that is meant, give its own path: --output \(actual.quotedForShell)")
+  }
+
   /// The descriptor, FIFO or device at `path`, with the file that was opened for it, or `nil` for any other path.
   private static func stream(_ path: String) throws -> (output: Output, file: Descriptor?)? {
     if let number = descriptor(path) {

@@ -9,7 +9,8 @@ struct InjectCommand: ParsableCommand {
       vertical bar between blanks. Values are inserted verbatim, unless a filter follows in braces: \
       {{ secret://SERVICE/ACCOUNT | json }} inserts a JSON string with its quotation marks, base64 one line, url the \
       percent-encoded value, and shell a word in single quotes. If a secret does not exist, nothing is written. The output file \
-      has mode 0600 and replaces an existing file in one step. The result has at most \(Template.maximumSize >> 20) MiB.
+      has mode 0600 and replaces an existing file in one step. It is not written through a link that leads out of the \
+      working directory or, elsewhere, out of its own directory. The result has at most \(Template.maximumSize >> 20) MiB.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -26,6 +27,9 @@ struct InjectCommand: ParsableCommand {
   var force = false
 
   func run() throws {
+    // A project that is not allowed gets no secret of the person's choice either.
+    _ = try global.project()
+    if let output { try OutputFile.requireNoLinkOut(output) }
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.open())
     try OutputFile.write(

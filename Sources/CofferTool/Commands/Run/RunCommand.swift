@@ -21,7 +21,7 @@ struct RunCommand: ParsableCommand {
 
       \(ProjectFile.name) is searched from the working directory up to the top of the git work tree. It has lines \
       VARIABLE = "NAME" below [variables] and [profiles.PROFILE.variables], and a line vault = "PATH" or service = \
-      "SERVICE". With --backend, --vault or --collection, it is ignored. See also secret check and secret allow.
+      "SERVICE". With --backend, --vault or --collection, only its line redact = true counts. See also secret check and secret allow.
 
       With --file, the variable holds the path of a file in memory that only you can read. It is overwritten and removed \
       when the command has ended. If this process is killed with SIGKILL, it stays, and secret doctor names it.
@@ -83,7 +83,7 @@ struct RunCommand: ParsableCommand {
     guard let program = command.first else { throw Failure.usage("There is no command to run. Write it after --.") }
     let project = try global.project()
     let declared = try profile.variables(of: project)
-    let isRedacted = redact || project?.file.redacts == true
+    let isRedacted = redact || Self.projectRedacts
     let backend = try global.open()
     // Begins before the first read, so that no change between the two is missed.
     let changes = restart ? try backend.observable().changes() : nil
@@ -110,6 +110,12 @@ struct RunCommand: ParsableCommand {
     let launch = try secrets.launch(isPristine: pristine)
     ProcessHardening.applied.lift()
     throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))
+  }
+
+  /// Whether the project's file asks for redaction, also if an option selects the store and nothing else of the file
+  /// counts. A file that cannot be read may have asked.
+  private static var projectRedacts: Bool {
+    do throws(SecretError) { return try Project.current()?.file.redacts ?? false } catch { return true }
   }
 
   /// Reads the values for the command's environment. Throws if a secret does not exist.
@@ -197,10 +203,18 @@ struct RunCommand: ParsableCommand {
   /// whoever wrote the files of this directory. Prints the lines of a project's file that passes the same as --all.
   private func unnamed(in backend: any SecretBackend) throws -> any Error {
     let service = try global.serviceName
-    var names: [(variable: String, account: String)] = []
+    var (count, lines): (Int, [String: String]) = (0, [:])
     do {
-      names = try backend.withoutPrompts.identifiers(inService: service)
-        .map { (try EnvironmentAssignment(for: $0).variable, $0.account) }
+      let all = try backend.withoutPrompts.identifiers(inService: service)
+      count = all.count
+      // Only those that such a file can declare.
+      for identifier in all where !identifier.account.hasPrefix(SecretReference.scheme) {
+        let line = ProjectFile.quoted(identifier.account)
+        guard !line.contains("\\u"), let variable = try? EnvironmentAssignment(for: identifier).variable,
+          !ControllingVariables.contains(variable, isDerived: false)
+        else { continue }
+        lines[variable] = lines[variable] ?? line
+      }
     } catch {}  // the message is printed without them
     let above =
       try Project.unfollowed().map {
@@ -210,13 +224,13 @@ struct RunCommand: ParsableCommand {
       """
       secret: There is no \(ProjectFile.name) here, so nothing says which secrets the command is to get, and it was not run. \
       Use --set VAR=NAME, --file VAR=NAME, --env-file PATH, -s SERVICE, --prefix TEXT or --all, which would pass \
-      \(names.count) of the service “\(service)”.\(above)
+      \(count) of the service “\(service)”.\(above)
       """)
-    guard !names.isEmpty else { return ExitCode(ExitStatus.usage.rawValue) }
-    note("To declare them for this directory, in a file \(ProjectFile.name):")
+    guard !lines.isEmpty else { return ExitCode(ExitStatus.usage.rawValue) }
+    note("To declare them for this directory, write a file \(ProjectFile.name), and then run secret allow:")
     if service != SecretReference.defaultService { note("service = \(ProjectFile.quoted(service))") }
     note("[variables]")
-    for (variable, account) in names { note("\(variable) = \(ProjectFile.quoted(account))") }
+    for (variable, line) in lines.sorted(by: { $0.key < $1.key }) { note("\(variable) = \(line)") }
     return ExitCode(ExitStatus.usage.rawValue)
   }
 }

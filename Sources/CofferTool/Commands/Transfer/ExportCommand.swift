@@ -17,7 +17,7 @@ struct ExportCommand: ParsableCommand {
       which the runner learns what to mask in the log. The runner shows no value of such a command.
 
       In a project, a format other than json writes what its file \(ProjectFile.name) declares, as secret run passes it, \
-      unless names are given.
+      unless names, --all or --all-services are given. Elsewhere, such a format needs one of these, or -s.
 
       The names of the exported secrets are first printed on standard error. A file of --output is created with mode \
       0600. Anyone who can read the output has the secrets.
@@ -28,6 +28,9 @@ struct ExportCommand: ParsableCommand {
 
   @Argument(help: "The secrets' names. Default: all secrets of the service.", completion: CompletedValue.names.kind)
   var names: [String] = []
+
+  @Flag(help: "Export every secret of the service, where no project's file says which.")
+  var all = false
 
   @Flag(help: "Export the secrets of all services.")
   var allServices = false
@@ -57,14 +60,19 @@ struct ExportCommand: ParsableCommand {
         "The secrets would be shown on the terminal. Use --output PATH or a pipe, or add --force to show them."
       )
     }
-    if (allServices || !except.isEmpty) && !names.isEmpty {
-      throw Failure.exclusive(allServices ? "--all-services and names" : "--except and names")
+    if (all || allServices || !except.isEmpty) && !names.isEmpty {
+      throw Failure.exclusive("\(all ? "--all" : allServices ? "--all-services" : "--except") and names")
     }
     let isWhole = names.isEmpty && !allServices && format != .json
     if !isWhole, !profile.profiles.isEmpty {
       throw Failure.usage("--profile excludes names, --all-services and the format json. Leave it out.")
     }
-    let project = try isWhole ? global.project() : nil
+    let project = try isWhole && !all ? global.project() : nil
+    if isWhole, !all, project == nil, global.service == nil {
+      throw Failure.usage(
+        "There is no \(ProjectFile.name) here, so nothing says which secrets to export. Give their names, -s SERVICE or --all."
+      )
+    }
     let variables = format == .github ? try githubVariables() : nil
     let backend = try global.open()
     let secrets = try project.map { try declared(by: $0, in: backend) } ?? stored(in: backend)
