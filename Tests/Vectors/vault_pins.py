@@ -87,7 +87,10 @@ def parsed(texts, place_of):
 
 def judge_pins_identity(pins, places, header):
     """The pins that apply to a vault with these places, after the part of the judgement that needs no key."""
-    pins = [pin for place, pin in pins if place is None or place in places]
+    given, pins = pins, [pin for place, pin in pins if place is None or place in places]
+    if not pins:
+        pins = [pin for _, pin in given if pin.vault_id == header.vault_id]
+    require(pins or not given, "no pin is for the vault", outcome=f.ANOTHER_VAULT)
     another = any(pin.vault_id != header.vault_id for pin in pins)
     require(not another, "a pin names another vault", outcome=f.ANOTHER_VAULT)
     named = [pin for pin in pins if pin.commitment == header.commitment]

@@ -311,7 +311,13 @@ def several(made):
         ("wrong-place", "pins of two vaults, each for the other's place", [staging + pin, prod + foreign], known, another),
         ("one-place", "a pin for the place", [prod + pin], known, OK),
         ("one-place-older", "a pin for the place, and the older vault", [prod + pin], "ok-known-earlier", BACK),
-        ("elsewhere", "a pin for another place", [staging + foreign], known, OK),
+        ("elsewhere", "a pin of another vault for another place", [staging + foreign], known, another),
+        ("moved", "a pin of the vault for another place", [staging + pin], known, OK),
+        ("moved-older", "the same, and the older vault", [staging + pin], "ok-known-earlier", BACK),
+        ("moved-rekeyed", "the same, and the vault with another key", [staging + pin], "ok-rekeyed", OTHER_KEY),
+        ("moved-among-others", "the same beside a pin of another vault", [staging + pin, "/v/c=" + foreign], "ok-known-earlier", BACK),
+        ("two-copies", "a pin for the place, and a later one for a copy elsewhere", [prod + at(12), staging + pin],
+         "ok-known-earlier", OK),
         ("two-at-one-place", "pins of two vaults for one place", [prod + pin, prod + foreign], known, another),
         ("place-and-every", "a pin for the place and one for every place", [prod + at(12), pin], known, OK),
         ("place-and-every-older", "the same, and the older vault", [prod + at(12), pin], "ok-known-earlier", BACK),
@@ -320,15 +326,16 @@ def several(made):
         ("one-mistyped", "a pin, and a mistyped one", [pin, replaced(pin, 40)], known, bad),
         ("mistyped-elsewhere", "a pin, and a mistyped one for another place", [pin, staging + replaced(pin, 40)], known, bad),
         ("place-empty-components", "a place with a repeated slash and a .", ["//v/./prod.vault=" + foreign], known, another),
-        ("place-parent", "a place with .., which is another one", ["/v/x/../prod.vault=" + foreign], known, OK),
+        ("place-parent", "a place with .., which is another one", ["/v/x/../prod.vault=" + foreign, prod + pin], known, OK),
     ):
         made.add_several(f"several-{name}", comment, texts, outcome, vector)
     for name, path, text in (
         ("space", "/v/a b.vault", "/v/a%20b.vault="), ("percent", "/v/a%20b.vault", "/v/a%2520b.vault="),
         ("equals", "/v/a=b.vault", "/v/a=b.vault="), ("not-decoded", "/v/a/b", "/v/a%2Fb="),
     ):
+        texts = [text + foreign, f"{path}={pin}"] if name == "not-decoded" else [text + foreign]
         outcome = OK if name == "not-decoded" else another
-        made.add_several(f"place-{name}", f"the place {path} as {text}", [text + foreign], outcome, known, path)
+        made.add_several(f"place-{name}", f"the place {path} as {text}", texts, outcome, known, path)
 
 
 def outcome_of(suite, entry):

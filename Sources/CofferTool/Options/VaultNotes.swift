@@ -109,7 +109,6 @@ extension VaultNotice {
         "what was seen of the vault cannot be recorded, so a later run may not notice an older copy",
         "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
       )
-    case .pinsIgnored: ("none of the given pins is for the vault, so it was compared with none of them", nil)
     case .behind:
       (
         "its file is older than, or another branch of, what this machine has seen of it, or too far from it to tell",

@@ -6,8 +6,6 @@ package enum VaultNotice: CaseIterable, Sendable {
   case recordDamaged
   /// The state of the vault could not be recorded. A later run may not notice an older copy.
   case unrecorded
-  /// ``VaultOptions/pins`` are given, but none is for a path of this vault, so it was compared with no pin.
-  case pinsIgnored
   /// This process was the first to use the vault, as far as its records show.
   case firstUse
   /// The policy of the vault is ``TrustPolicy/versioned``.

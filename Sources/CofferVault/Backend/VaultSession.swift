@@ -177,6 +177,7 @@ final class VaultSession {
     return try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       keys = (file.header.vaultID, opened.keys)
+      try knownVaults.requirePlace(of: file, in: pins)
       try pins.requireIdentity(file)
       _ = try pins.areShown(by: opened)
       return try body(&knownVaults, opened)
@@ -196,7 +197,7 @@ final class VaultSession {
     let record = shared.accepted?.record
     let facts: [(isTrue: Bool, notice: VaultNotice)] = [
       (vault.slots.isRecovered, .recovered), (knownVaults.isRecordDamaged, .recordDamaged),
-      (knownVaults.isUnrecorded, .unrecorded), (knownVaults.ignoresPins, .pinsIgnored),
+      (knownVaults.isUnrecorded, .unrecorded),
       (knownVaults.isBehind || knownVaults.isBehindAnew, .behind), (knownVaults.isBehindAnew, .behindAnew),
       (knownVaults.isFirstUse, .firstUse),
       (record?.policy == .versioned, .versioned), (record?.isDetached == true, .countsOnlyHere),

@@ -30,8 +30,6 @@ struct KnownVaults {
   private(set) var isRecordDamaged = false
   private(set) var isUnrecorded = false
   private(set) var compared = VaultComparison.nothing
-  /// Whether there are pins, and none of them is for a path of the vault.
-  private(set) var ignoresPins = false
   /// Whether the newest state that was seen of the vault, at any path, is none of the states of its file.
   private(set) var isBehind = false
   /// Whether this is so, and the state that was seen last at the path is another one.
@@ -147,7 +145,6 @@ struct KnownVaults {
     isBehindAnew = isBehindAnew || isNew
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
-    ignoresPins = pins.isEmpty && !pinTexts.isEmpty
     if accepted == nil {
       self.isFirstUse = !pathRecords.isEmpty && isFirstUse
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
@@ -171,13 +168,22 @@ struct KnownVaults {
   mutating func requirePins(of file: VaultFile) throws(SecretError) -> VaultPins {
     if parsedPins == nil { parsedPins = try VaultPins(pinTexts) }
     try parsedPins?.requireBound(for: file)
-    let pins = parsedPins?.applying(to: paths) ?? VaultPins()
+    let pins = try parsedPins?.applying(to: file, at: paths) ?? VaultPins()
     do throws(SecretError) { try pins.requireIdentity(file) } catch {
       // This process changed the master key after a pin had accepted the vault.
       let isOwnKey = shared.accepted?.record.masterCommitment == file.header.masterCommitment
       if error.code != .unexpectedKey || !isOwnKey { throw error }
     }
     return pins
+  }
+
+  /// Throws `.unexpectedVault` if one of `pins` is for another path than those of the file.
+  mutating func requirePlace(of file: VaultFile, in pins: VaultPins) throws(SecretError) {
+    try locate(file)
+    if pins.areFor(paths) { return }
+    throw SecretError(
+      .unexpectedVault, "The pin is for another path than \(file.path).",
+      advice: "Give only the pin if it is that of this vault, or trust the vault at that path.")
   }
 
   /// Throws unless `opened` follows from `known`, the content of `file`. If `file` is the record of a vault, the error

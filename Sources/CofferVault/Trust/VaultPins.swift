@@ -24,9 +24,19 @@ struct VaultPins {
 
   init(_ pins: [(path: String?, pin: VaultPin)] = []) { self.pins = pins }
 
-  /// The pins that apply to a vault with the given paths.
-  func applying(to paths: [String]) -> VaultPins {
-    VaultPins(pins.filter { $0.path.map(paths.hasBytes) ?? true })
+  /// Whether no pin is for another path.
+  func areFor(_ paths: [String]) -> Bool { pins.allSatisfy { $0.path.map(paths.hasBytes) ?? true } }
+
+  /// The pins that apply to a vault with the given paths: those for one of the paths and those without a path, or, if
+  /// there are none, those that name the vault. Throws `.unexpectedVault` if none of the given pins does.
+  func applying(to file: VaultFile, at paths: [String]) throws(SecretError) -> VaultPins {
+    if isEmpty { return self }
+    let own = pins.filter { $0.path.map(paths.hasBytes) ?? true }
+    let applying = own.isEmpty ? pins.filter { $0.pin.vault == file.header.vaultID } : own
+    if !applying.isEmpty { return VaultPins(applying) }
+    throw SecretError(
+      .unexpectedVault, "None of the given pins is for the vault at \(file.path).",
+      advice: "Nothing was read. If the vault is the right one, give its pin, with its path if there are others: PATH=PIN.")
   }
 
   /// Throws `.configuration` if pins of several vaults are given and one of them has no path: it would accept its vault

@@ -155,8 +155,9 @@ import Testing
     try expect(.unexpectedVault, under: [other, other])
     try restore(old)
     for pins in [[former, own], [own, former], bound] { try expect(.rolledBack, under: pins) }
-    // A pin for another path does not apply.
-    #expect(try vault.open(options: options([bound[1]])).verify().compared == .nothing)
+    // A pin of the vault counts at every path, and that of another vault at none.
+    try expect(.unexpectedVault, under: [bound[1]])
+    try expect(.rolledBack, under: ["/elsewhere=\(own)", bound[1]])
   }
 
   @Test func aTextThatIsNoPinIsRefused() throws {

@@ -22,11 +22,6 @@ struct VerifyCommand: ParsableCommand {
     let vault = try global.openVault(requirement: "Only a vault can be verified", options, to: .examine)
     try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
-    if let pin, report.compared != .pin {
-      throw Failure.usage(
-        "The pin is for another path, \(pin.prefix { $0 != "=" }), so it was not compared. Give only the pin, or that path."
-      )
-    }
     guard report.showsPins else {
       throw SecretError(
         .unverifiable,
