@@ -110,35 +110,47 @@ struct ListCommand: ParsableCommand {
       let moment =
         try change == nil
         ? TimeText.pastMoment(unchangedSince, of: "--unchanged-since", now: now) : .distantPast
+      func isFormer(_ version: SecretVersion) -> Bool { change.map { version.number <= $0 } ?? (version.date <= moment) }
+      var known = versioned == nil ? nil : FormerValues()
+      if let versioned { try known?.collect(from: versioned, isFormer) }
       items = try items.filter { item in
-        if change == nil && item.metadata.modified ?? .distantPast <= moment { return true }
-        guard let versioned else { return false }
-        return try Self.hasFormerValue(item.identifier, in: versioned) { version in
-          change.map { version.number <= $0 } ?? (version.date <= moment)
-        }
+        let modified = item.metadata.modified ?? .distantPast
+        guard let versioned, let known else { return modified <= moment }
+        if change == nil && modified <= moment { return true }
+        // A secret without a history that was moved has only the time of its value.
+        if modified <= known.latest, try versioned.versions(of: item.identifier).count == 1 { return true }
+        return try versioned.lookUp(item.identifier).map(known.contains) ?? false
       }
     }
     return items
   }
 
-  /// Whether the secret's value is that of a version for which `isFormer` is true. A value that was replaced and stored
-  /// again counts as unchanged.
-  private static func hasFormerValue(
-    _ identifier: SecretIdentifier, in backend: VaultBackend, _ isFormer: (SecretVersion) -> Bool
-  ) throws -> Bool {
-    let versions = try backend.versions(of: identifier)
-    guard let newest = versions.first else { return false }
-    if isFormer(newest) { return true }
-    let former = versions.filter(isFormer)
-    guard !former.isEmpty, let value = try backend.lookUp(identifier) else { return false }
-    return try former.contains {
-      try backend.secret(identifier, version: $0.number)?.value.isEqual(to: value) == true
-    }
-  }
   private static func line(
     _ time: Date?, _ expiry: String?, _ identifier: SecretIdentifier, _ label: String?
   ) -> String {
     let fields = [time?.ISO8601Format() ?? "-", expiry ?? "-", identifier.account, label ?? ""]
     return fields.map(\.printable).joined(separator: "\t") + "\n"
   }
+}
+
+/// The values that secrets had at some time, under any name: a value that was moved, copied or imported since is known
+/// to whoever could read it then.
+private struct FormerValues {
+  private let key = SecretBytes.random(count: 32)
+  private var fingerprints: Set<SecretFingerprint> = []
+  /// When the last of them was stored.
+  private(set) var latest = Date.distantPast
+
+  mutating func collect(from vault: VaultBackend, _ isFormer: (SecretVersion) -> Bool) throws(SecretError) {
+    let removed = try vault.removedItems(inService: nil).map(\.identifier)
+    for identifier in try vault.items(inService: nil).map(\.identifier) + removed {
+      for version in try vault.versions(of: identifier) where version.kind != .removal && isFormer(version) {
+        guard let value = try vault.secret(identifier, version: version.number)?.value else { continue }
+        fingerprints.insert(value.fingerprint(under: key))
+        latest = max(latest, version.date)
+      }
+    }
+  }
+
+  func contains(_ value: SecretBytes) -> Bool { fingerprints.contains(value.fingerprint(under: key)) }
 }
