@@ -109,7 +109,8 @@ enum ProgramTargets {
         let variables = try file.variables(with: [profile])
         require(Set(variables.map(\.name)).count == variables.count, "a variable is declared once")
         for variable in variables {
-          require(!ControllingVariables.contains(variable.name, isDerived: false), "a variable does not control programs")
+          require(
+            !ControllingVariables.contains(variable.name, isDerived: false), "a variable does not control programs")
         }
       }
     }

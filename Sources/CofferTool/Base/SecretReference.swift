@@ -17,7 +17,9 @@ enum SecretReference {
     guard text.utf8.starts(with: scheme.utf8) else { return nil }
     let parts = text.utf8.dropFirst(scheme.utf8.count)
       .split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, !text.utf8.contains(UInt8(ascii: "#")), let service = decoded(parts[0]), let account = decoded(parts[1]) else {
+    guard parts.count == 2, !text.utf8.contains(UInt8(ascii: "#")), let service = decoded(parts[0]),
+      let account = decoded(parts[1])
+    else {
       throw Failure.usage(
         "“\(text)” is not a valid reference. Write \(scheme)SERVICE/ACCOUNT, with %2F for a slash, %23 for a # and %25 for a percent sign."
       )

@@ -55,7 +55,8 @@ struct OutputRedactor {
 
   var isHolding: Bool { held.count > done }
 
-  /// Replaces the union of all matches, which may overlap. A match that continues one of the same variable adds no name.
+  /// Replaces the union of all matches, which may overlap. A match that continues one of the same variable adds no
+  /// name.
   private mutating func take(isEnd: Bool) -> [UInt8] {
     var shown: [UInt8] = []
     shown.reserveCapacity(held.count)

@@ -9,8 +9,8 @@ internal import Coffer
 enum ControllingVariables {
   /// The variables by what they control, as in Documentation/Reference.md. The words are whole names or, for names that
   /// programs make up, their beginning with an asterisk for the rest. They are exact, so that no token's name is among
-  /// them. A word that begins with an asterisk is for the name of a secret only. Sources: ld.so(8), secure-execution mode, and glibc's sysdeps/generic/unsecvars.h; the variables that
-  /// sudo(8) removes; the manuals of the programs.
+  /// them. A word that begins with an asterisk is for the name of a secret only. Sources: ld.so(8), secure-execution
+  /// mode, and glibc's sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups: KeyValuePairs = [
     "the loader and the C library": """
     GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH RESOLV_HOST_CONF \

@@ -36,7 +36,8 @@ struct VaultPins {
     if !applying.isEmpty { return VaultPins(applying) }
     throw SecretError(
       .unexpectedVault, "None of the given pins is for the vault at \(file.path).",
-      advice: "Nothing was read. If the vault is the right one, give its pin, with its path if there are others: PATH=PIN.")
+      advice:
+        "Nothing was read. If the vault is the right one, give its pin, with its path if there are others: PATH=PIN.")
   }
 
   /// Throws `.configuration` if pins of several vaults are given and one of them has no path: it would accept its vault

@@ -28,8 +28,8 @@ enum OutputFile {
     }
   }
 
-  /// Throws a failure if `path` leads through a link out of the working directory or, if it is not below that, out of its
-  /// own directory. A repository can contain such a link.
+  /// Throws a failure if `path` leads through a link out of the working directory or, if it is not below that, out of
+  /// its own directory. A repository can contain such a link.
   static func requireNoLinkOut(_ path: String) throws {
     guard descriptor(path) == nil else { return }
     /// The path without links of a directory, with a slash at its end.

@@ -110,7 +110,9 @@ struct ListCommand: ParsableCommand {
       let moment =
         try change == nil
         ? TimeText.pastMoment(unchangedSince, of: "--unchanged-since", now: now) : .distantPast
-      func isFormer(_ version: SecretVersion) -> Bool { change.map { version.number <= $0 } ?? (version.date <= moment) }
+      func isFormer(_ version: SecretVersion) -> Bool {
+        change.map { version.number <= $0 } ?? (version.date <= moment)
+      }
       var known = versioned == nil ? nil : FormerValues()
       if let versioned { try known?.collect(from: versioned, isFormer) }
       items = try items.filter { item in

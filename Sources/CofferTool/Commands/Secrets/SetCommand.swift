@@ -89,9 +89,11 @@ struct SetCommand: ParsableCommand {
       + "shell's history now: delete it there."
     if let answer = try Terminal.answer("\(warning) Use all of it as the name? [y/N] ") {
       if ["y", "yes"].contains(answer) { return }
-      throw Failure(.refused, "Nothing was stored.", advice: "To enter the value: secret set \(String(before).quotedForShell)")
+      throw Failure(
+        .refused, "Nothing was stored.", advice: "To enter the value: secret set \(String(before).quotedForShell)")
     }
     throw Failure.usage(
-      warning, advice: "To give the value: secret set \(String(before).quotedForShell). If it is the name: secret set -- 'NAME'")
+      warning,
+      advice: "To give the value: secret set \(String(before).quotedForShell). If it is the name: secret set -- 'NAME'")
   }
 }
