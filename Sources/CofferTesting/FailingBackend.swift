@@ -21,7 +21,7 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
     case remove
     /// `items`, `item`, `versions` and `removedItems`.
     case items
-    /// The commit of a transaction, after its closure has returned.
+    /// The commit of a transaction, after its closure has returned. Only in a backend with transactions.
     case commit
     /// `tryLease`.
     case lease
@@ -33,6 +33,7 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
         case .item, .items: .items
         case .store, .move: .store
         case .remove: .remove
+        case .commit: .commit
         }
     }
   }
@@ -76,30 +77,6 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
       return failure.error
     }
     if let error { throw error }
-  }
-
-  /// Runs `body` in a transaction of the backend behind this one. Throws the error for ``Call/commit`` after `body`,
-  /// and then nothing is changed.
-  public override func transaction<R, E: Error>(
-    _ body: (any SecretTransaction) throws(E) -> R
-  ) throws(SecretError) -> Result<R, E> {
-    let result = try super.transaction { transaction throws(Cancellation<E>) in
-      let result: R
-      do throws(E) { result = try body(transaction) } catch { throw .body(error) }
-      do throws(SecretError) { try admit(.commit) } catch { throw .commit(error) }
-      return result
-    }
-    switch result {
-    case .success(let result): return .success(result)
-    case .failure(.body(let error)): return .failure(error)
-    case .failure(.commit(let error)): throw error
-    }
-  }
-
-  /// Why a transaction is not committed.
-  private enum Cancellation<E: Error>: Error {
-    case body(E)
-    case commit(SecretError)
   }
 
   /// Takes the lease of a secret, or throws the error for ``Call/lease``.

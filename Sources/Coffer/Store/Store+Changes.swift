@@ -26,7 +26,8 @@ extension Store {
   public func removeAll() async -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
 
   /// Replaces the item with the same identifier in its place, or adds the item at the end. Throws the backend's errors,
-  /// `.invalidIdentifier`, `.encodingFailed` and `.timedOut`, and then changes nothing if the backend has transactions.
+  /// `.invalidIdentifier`, `.encodingFailed`, `.timedOut`, and `.decodingFailed` if a secret with the identifier does not
+  /// decode as an item; then changes nothing if the backend has transactions.
   public func insert(_ item: Item) async throws(SecretError) { try await perform([.insert([item])]) }
 
   /// Adds or replaces items in one step, as the method for one item does. Of several items with one identifier, the
@@ -34,7 +35,8 @@ extension Store {
   public func insert(_ items: [Item]) async throws(SecretError) { try await perform([.insert(items)]) }
 
   /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
-  /// `.invalidIdentifier` and `.timedOut`, and then changes nothing if the backend has transactions.
+  /// `.invalidIdentifier`, `.timedOut`, and `.decodingFailed` as `insert` does; then changes nothing if the backend has
+  /// transactions.
   public func remove(_ item: Item) async throws(SecretError) { try await perform([.remove([item])]) }
 
   /// Removes items in one step, as the method for one item does.
@@ -70,12 +72,14 @@ extension Store {
           switch step {
           case .insert:
             for write in writes {
+              try requireReadable(write.identifier)
               changes.append((write.identifier, try store(write, in: transaction)))
             }
             events.append(StoreEvent(operation: .insert, items: writes.map(\.item)))
           case .remove(let items):
             for item in items {
               let identifier = try identifier(of: item)
+              try requireReadable(identifier)
               try transaction.remove(identifier, history: history)
               changes.append((identifier, nil))
             }
@@ -105,8 +109,18 @@ extension Store {
   /// some changes may remain if `body` throws, so the store does read them.
   private func change<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
     let backend = try resolve()
-    guard backend.features.contains(.transactions) else { return try backend.withTransaction(body) }
+    guard backend.features.contains(.transactions) else {
+      do throws(SecretError) { return try backend.withTransaction(body) } catch {
+        do throws(SecretError) { if !backend.features.contains(.changes) { try reload(nil) } } catch {}
+        throw error
+      }
+    }
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
+  }
+
+  /// Throws `.decodingFailed` if the secret does not decode as an item: a later release may have stored it.
+  private func requireReadable(_ identifier: SecretIdentifier) throws(SecretError) {
+    if let failure = state.withLock({ $0.contents.failures[identifier] }) { throw failure }
   }
 
   /// Stores an item in the place of the item that it replaces, or else at the end, and returns its entry.

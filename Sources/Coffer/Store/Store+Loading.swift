@@ -82,7 +82,7 @@ extension Store {
     } catch {
       throw SecretError(
         .decodingFailed, "The stored item does not decode as \(Item.self).",
-        advice: "Store it again, or remove it.", identifier: secret.identifier)
+        advice: "A later release may have stored it. Otherwise remove the secret.", identifier: secret.identifier)
     }
   }
 
@@ -91,27 +91,38 @@ extension Store {
   private func watch(_ backend: any SecretBackend) {
     guard backend.features.contains(.changes), state.withLock({ $0.watch == nil }) else { return }
     let changes = backend.changes()
-    let (service, own) = (storage.service, ObjectIdentifier(self))
+    let (service, own, retryPause) = (
+      storage.service, ObjectIdentifier(self), (source ?? DefaultBackend.source).retryPause
+    )
     let task = Task { [weak self] in
       for await change in changes where change.origin != own {
         if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) { continue }
-        guard let self else { return }
-        await CallThreads.shared.run(for: self) { self.readAgain(change.identifier) }
+        // After a failure, of a store that is busy for too long, everything is read again until that succeeds.
+        var (identifier, pause) = (change.identifier, retryPause)
+        while await CallThreads.shared.run(
+          for: backend, { [weak self, identifier] in self?.readAgain(identifier) == false })
+        {
+          do { try await Task.sleep(for: pause) } catch { return }
+          (identifier, pause) = (nil, min(pause * 2, .seconds(60)))
+        }
       }
     }
     state.withLock { $0.watch = task }
   }
 
-  private func readAgain(_ identifier: SecretIdentifier?) {
+  /// Returns `false` if the backend cannot be read now, and will not report when it can.
+  private func readAgain(_ identifier: SecretIdentifier?) -> Bool {
     do throws(SecretError) {
       try inOrder { () throws(SecretError) in
-        guard state.withLock({ $0.isLoaded }) else { return }
-        let found = try read(resolve().withoutPrompts, only: identifier)
-        adopt(found, onlyAbout: identifier)
+        if state.withLock({ $0.isLoaded }) { try reload(identifier) }
       }
-    } catch {
-      // The backend cannot be read now. It reports a change when it can.
-    }
+    } catch { return error.code == .locked }
+    return true
+  }
+
+  /// Reads one secret, or all secrets of the service, and reports the differences. Call it in ``inOrder(_:)``.
+  func reload(_ identifier: SecretIdentifier?) throws(SecretError) {
+    adopt(try read(resolve().withoutPrompts, only: identifier), onlyAbout: identifier)
   }
 
   /// Updates the items in memory to those found in the backend, and reports the differences.

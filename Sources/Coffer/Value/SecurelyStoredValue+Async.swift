@@ -81,8 +81,10 @@ extension SecurelyStoredValue {
   /// The others wait for up to `timeout`, and then get the new value. An absent value is not fresh.
   ///
   /// A login service may accept the old value only once. So, if the new value cannot be stored, storing it is tried
-  /// again until `timeout` has passed since the call, while the lease holds. Then ``UnstoredValue`` is thrown, which
-  /// has the new value. If the process ends between the answer of the service and the store, the value is lost.
+  /// again until `timeout` has passed since the call, while the lease holds, unless a repetition cannot help. Then
+  /// ``UnstoredValue`` is thrown, which has the new value. If the value cannot be encoded, `.encodingFailed` is thrown.
+  /// If the process ends between the answer of the service and the store, the value is lost. Cancelling the task does
+  /// not end the attempts. `refresh` must not use the lease of the same value: it would wait for itself.
   ///
   /// Throws like `withLease` and what `refresh` throws; the old value then stays.
   public func refreshed(

@@ -139,6 +139,12 @@ extension StoredValue {
     try await content.offPool { () throws(SecretError) in try self.reset() }
   }
 
+  /// Removes the stored value with its earlier versions. Throws like the method without `async`.
+  @discardableResult
+  public func erase() async throws(SecretError) -> Bool {
+    try await content.offPool { () throws(SecretError) in try self.erase() }
+  }
+
   /// Runs `body` while no other task or process has the lease of this value, as ``SecurelyStoredValue`` does.
   public func withLease<R>(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,

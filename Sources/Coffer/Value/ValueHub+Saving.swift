@@ -24,6 +24,8 @@ enum SaveResult: Sendable {
   case wasAbsent
   /// The backend contains something else than was expected. It was not changed.
   case isDifferent
+  /// The backend does not keep the version of the value. The old secret was put back.
+  case isNotKept
 }
 
 extension ValueHub {
@@ -76,24 +78,25 @@ extension ValueHub {
           return .saved
         }
       }
-      return try backend.withTransaction { transaction throws(SecretError) in
+      let result = try backend.withTransaction { transaction throws(SecretError) -> SaveResult in
         if case .only(let expected) = expectation {
           guard try read(transaction).map(summary) == expected else { return .isDifferent }
         }
         guard let value else { return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent }
-        try put(value, transaction, in: backend)
-        return .saved
+        return try put(value, transaction, in: backend) ? .saved : .isNotKept
       }
+      if case .isNotKept = result { throw Self.notKept }
+      return result
     } catch {
       throw error.about(identifier)
     }
   }
 
-  /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the
-  /// value would be read as the first version. Without a transaction, the old secret is then put back.
+  /// Stores the value with its version. If the backend does not keep the version, the value would be read as the first
+  /// version: then throws `.unsupported`, or without a transaction puts the old secret back and returns `false`.
   private func put(
     _ value: EncodedValue, _ transaction: any SecretTransaction, in backend: any SecretBackend
-  ) throws(SecretError) {
+  ) throws(SecretError) -> Bool {
     let isChecked = value.version ?? 1 > 1
     let isAtomic = backend.features.contains(.transactions)
     let old = isChecked && !isAtomic ? try transaction.secret(identifier) : nil
@@ -101,15 +104,20 @@ extension ValueHub {
     try transaction.store(
       value.secret, for: identifier, metadata: .replace(metadata(for: value, existing?.metadata)),
       history: form.history)
-    if !isChecked { return }
+    if !isChecked { return true }
     let kept = try transaction.item(identifier)?.metadata
-    if try kept.map(version) == value.version { return }
+    if try kept.map(version) == value.version { return true }
+    if isAtomic { throw Self.notKept }
     if let old {
       try transaction.store(old.value, for: identifier, metadata: .replace(old.metadata))
-    } else if !isAtomic {
+    } else {
       try transaction.remove(identifier)
     }
-    throw SecretError(
+    return false
+  }
+
+  private static var notKept: SecretError {
+    SecretError(
       .unsupported, "The store does not keep the version of the value, so the value was not changed.",
       advice: "Use a store that keeps attributes, such as a vault.")
   }

@@ -26,7 +26,8 @@ extension ValueHub {
   /// Starts a task that reads the value again after each change that the hub has not made. Without a stream of changes,
   /// the task asks the store for one after each pause. It does not keep the hub alive.
   private func follow(_ changes: AsyncStream<SecretChange>?) {
-    let (pause, identifier, own) = (source.retryPause, identifier, ObjectIdentifier(self))
+    let (source, identifier, own) = (source, identifier, ObjectIdentifier(self))
+    let pause = source.retryPause
     let task = Task { [weak self] in
       var stream = changes
       while stream == nil {
@@ -40,8 +41,11 @@ extension ValueHub {
       guard let stream else { return }
       for await change in stream where change.origin != own {
         if let changed = change.identifier, changed != identifier { continue }
-        guard let hub = self else { return }
-        await CallThreads.shared.run(for: hub.source) { hub.readAgain() }
+        var next = pause
+        while await CallThreads.shared.run(for: source, { [weak self] in self?.readAgain() == false }) {
+          do { try await Task.sleep(for: next) } catch { return }
+          next = min(next * 2, .seconds(60))
+        }
       }
     }
     state.withLock { $0.watch = task }
@@ -54,16 +58,18 @@ extension ValueHub {
     return changes
   }
 
-  private func readAgain() {
+  /// Returns `false` if the store cannot be read now, and will not report when it can.
+  @discardableResult
+  private func readAgain() -> Bool {
     do throws(SecretError) {
-      try inOrder { () throws(SecretError) in
+      return try inOrder { () throws(SecretError) in
         let reading = readNow(mayPrompt: false)
         // Locking changes no value. The backend reports a change of everything when it is unlocked.
-        if case .failure(let error) = reading, error.code == .locked { return }
+        if case .failure(let error) = reading, error.code == .locked { return true }
         publishIfChanged(to: reading)
+        if case .failure = reading { return false }
+        return true
       }
-    } catch {
-      // A write in this process has taken longer than the timeout. It is published when it ends.
-    }
+    } catch { return false }
   }
 }

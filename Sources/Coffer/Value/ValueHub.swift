@@ -174,7 +174,7 @@ final class ValueHub: Sendable, Observable {
       switch result {
       case .saved: publish(.success(value))
       case .wasAbsent: publishIfChanged(to: .success(nil))
-      case .isDifferent: break
+      case .isDifferent, .isNotKept: break
       }
       return result
     }

@@ -10,8 +10,9 @@
 /// }
 /// ```
 ///
-/// Every call on secrets passes ``decorate(_:for:)``: those of the backend, those in its transactions, and those of
-/// ``withoutPrompts``. Each method throws what it throws, and what the same method of ``base`` throws.
+/// Every call on secrets passes ``decorate(_:for:)``: those of the backend, those in its transactions and their
+/// commits, and those of ``withoutPrompts``. Leases, `changes`, `unlock` and `close` do not. Each method throws what it
+/// throws, and what the same method of ``base`` throws.
 open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` does not change
   /// The backend that gets the calls.
   public let base: any SecretBackend
@@ -99,11 +100,31 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` do
     try access.move(identifier, to: new, replacing: replacing)
   }
 
-  /// Runs `body` in a transaction of ``base``.
-  open func transaction<R, E: Error>(
+  /// Runs `body` in a transaction of ``base``, and then passes ``SecretCall/commit`` to ``decorate(_:for:)`` if the
+  /// backend has transactions. If that throws, nothing is changed.
+  public final func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
-    try base.transaction { transaction throws(E) in try body(decorated(transaction)) }
+    guard features.contains(.transactions) else {
+      return try base.transaction { transaction throws(E) in try body(decorated(transaction)) }
+    }
+    let result = try base.transaction { transaction throws(Cancellation<E>) in
+      let result: R
+      do throws(E) { result = try body(decorated(transaction)) } catch { throw .body(error) }
+      do throws(SecretError) { _ = try decorate(transaction, for: .commit) } catch { throw .commit(error) }
+      return result
+    }
+    switch result {
+    case .success(let result): return .success(result)
+    case .failure(.body(let error)): return .failure(error)
+    case .failure(.commit(let error)): throw error
+    }
+  }
+
+  /// Why a transaction is not committed.
+  private enum Cancellation<E: Error>: Error {
+    case body(E)
+    case commit(SecretError)
   }
 
   /// Calls ``base``.

@@ -10,19 +10,28 @@ struct RoutedAccess: SecretTransaction {
     (self.receiver, self.noteChange) = (receiver, noteChange)
   }
 
-  /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned. If a call fails
-  /// and calls before it have changed something that stays, because `isAtomic` is `false`, the error says so.
+  /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned.
   static func whileOpen<R, E: Error>(
-    _ base: any SecretTransaction, isAtomic: Bool, _ body: (any SecretTransaction) throws(E) -> R
+    _ base: any SecretTransaction, _ body: (any SecretTransaction) throws(E) -> R
   ) throws(E) -> R {
-    var (isOpen, hasChanged) = (true, false)
+    var isOpen = true
     defer { isOpen = false }
-    let access = RoutedAccess(noteChange: { hasChanged = true }) { _ throws(SecretError) in
+    let access = RoutedAccess { _ throws(SecretError) in
       if isOpen { return base }
       throw SecretError(.conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
     }
+    return try body(access)
+  }
+
+  /// Runs `body` on a backend without transactions. If it fails, and calls before have changed something, which stays,
+  /// the error says so.
+  static func inSteps<R, E: Error>(
+    on base: any SecretBackend, _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(E) -> R {
+    var hasChanged = false
+    let access = RoutedAccess(noteChange: { hasChanged = true }) { _ throws(SecretError) in base }
     do throws(E) { return try body(access) } catch {
-      guard hasChanged, !isAtomic, let known = error as? SecretError, known.effect == .none,
+      guard hasChanged, let known = error as? SecretError, known.effect == .none,
         let changed = known.with(.changed) as? E
       else { throw error }
       throw changed

@@ -172,7 +172,7 @@ extension SecretAccess {
   /// Throws an error of the store.
   @discardableResult
   public func removeAll(inService service: String, history: History = .unchanged) throws(SecretError) -> Int {
-    if let backend = transactionalBackend {
+    if let backend = self as? any SecretBackend {
       return try backend.withTransaction { access throws(SecretError) in
         try access.removeAll(inService: service, history: history)
       }
@@ -217,7 +217,7 @@ extension SecretAccess {
 
   /// Stores the secret and then removes it. Throws what the two throw, `.missing` and `.alreadyExists`.
   public func move(_ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool) throws(SecretError) {
-    if let backend = transactionalBackend {
+    if let backend = self as? any SecretBackend, backend.features.contains(.transactions) {
       return try backend.withTransaction { access throws(SecretError) in
         try access.move(identifier, to: new, replacing: replacing)
       }
@@ -268,12 +268,6 @@ extension SecretAccess {
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireNoHistory()
     return try remove(identifier, history: .none)
-  }
-
-  /// This backend, if it has transactions.
-  private var transactionalBackend: (any SecretBackend)? {
-    guard let backend = self as? any SecretBackend, backend.features.contains(.transactions) else { return nil }
-    return backend
   }
 
   private func requireNoHistory() throws(SecretError) {

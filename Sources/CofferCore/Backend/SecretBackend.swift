@@ -102,18 +102,12 @@ extension SecretBackend {
   /// says what it may do, and what a backend without transactions does. Throws what `body` throws, and an error of the
   /// store.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
-    let isAtomic = features.contains(.transactions)
-    return try transaction { transaction throws(any Error) in
-      try RoutedAccess.whileOpen(transaction, isAtomic: isAtomic, body)
-    }.get()
+    try transaction { transaction throws(any Error) in try RoutedAccess.whileOpen(transaction, body) }.get()
   }
 
   /// Runs `body` in a transaction, and returns its result. For a body with typed errors.
   public func withTransaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
-    let isAtomic = features.contains(.transactions)
-    return try transaction { transaction throws(SecretError) in
-      try RoutedAccess.whileOpen(transaction, isAtomic: isAtomic, body)
-    }.get()
+    try transaction { transaction throws(SecretError) in try RoutedAccess.whileOpen(transaction, body) }.get()
   }
 
   /// Runs `body` in a transaction on a thread outside the cooperative pool, as ``perform(_:)`` does. Throws an error of
@@ -147,7 +141,7 @@ extension SecretBackend {
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     if features.contains(.transactions) { throw .missingFeature("transactions") }
-    return Result { () throws(E) in try body(RoutedAccess { _ throws(SecretError) in self }) }
+    return Result { () throws(E) in try RoutedAccess.inSteps(on: self, body) }
   }
 
   /// Returns a stream that ends at once.

@@ -14,11 +14,13 @@ public enum SecretCall: Hashable, Sendable {
   case remove(SecretIdentifier)
   /// `move`.
   case move(SecretIdentifier, to: SecretIdentifier)
+  /// The commit of a transaction, after its closure has returned.
+  case commit
 
   /// Whether the call changes the secret.
   public var isChange: Bool {
     switch self {
-    case .value, .values, .item, .items: false
+    case .value, .values, .item, .items, .commit: false
     case .store, .remove, .move: true
     }
   }

@@ -1,13 +1,7 @@
 internal import ArgumentParser
-internal import Synchronization
 
 /// Checks the arguments of this process and words the argument parser's errors.
 enum CommandArguments {
-  private static let verbatim = Mutex<ArraySlice<String>>([])
-
-  /// Whether the argument is a name as it is, because it stands after `--`.
-  static func isVerbatim(_ name: String) -> Bool { verbatim.withLock { $0.contains(name) } }
-
   /// Returns the arguments in the order that the parser requires. Throws a usage failure if an argument is not UTF-8,
   /// because its repaired form could name another secret, or if the command does not exist.
   static func checked() throws(Failure) -> [String] {
@@ -24,7 +18,7 @@ enum CommandArguments {
         throw .usage("Argument \(index + 1) is not valid UTF-8. Names and paths must be UTF-8.")
       }
     }
-    if !isRun { verbatim.withLock { $0 = arguments.dropFirst(terminator + 1) } }
+    if !isRun { VerbatimNames.are(arguments.dropFirst(terminator + 1)) }
     if let word = named.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
       if length > 0 {
         let all = names(of: command).joined(separator: ", ")

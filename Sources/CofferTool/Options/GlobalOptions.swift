@@ -112,7 +112,7 @@ struct GlobalOptions: StoreOptions {
   /// The identifier to which the reference `name` refers. A name that is not a reference, or is an argument after `--`,
   /// is the account of a secret in the selected service, verbatim.
   func identifier(_ name: String) throws -> SecretIdentifier {
-    if !CommandArguments.isVerbatim(name), let identifier = try SecretReference.identifier(name) { return identifier }
+    if !VerbatimNames.contain(name), let identifier = try SecretReference.identifier(name) { return identifier }
     return try SecretIdentifier(service: serviceName, account: name)
   }
 

@@ -199,7 +199,7 @@ public final class VaultBackend: SecretBackend {
   /// Reads the file, so that `withSession` publishes what changed.
   ///
   /// The search must not unlock the vault: that could show a prompt or start a program. If it therefore cannot read the
-  /// vault, a possible change is reported: for each event, and once when searches without an event begin to fail.
+  /// vault, a possible change is reported: for each event, and once when searches begin to fail and to succeed again.
   private func findChanges(sawEvent: Bool) {
     var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
@@ -212,7 +212,7 @@ public final class VaultBackend: SecretBackend {
       hasFailed = true
     }
     let failedBefore = lastSearchFailed.exchange(hasFailed, ordering: .relaxed)
-    if hasFailed && !failedBefore || sawEvent && (hasFailed || !wasOpened) {
+    if hasFailed != failedBefore || sawEvent && (hasFailed || !wasOpened) {
       broadcast.send(SecretChange(nil))
     }
   }

@@ -17,7 +17,8 @@ public struct VaultOptions: Sendable {
 
   /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older
   /// copy in its place is noticed. If the directory does not exist, nothing is recorded; if it cannot be used, calls
-  /// throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
+  /// throw `.unverifiable`. With `nil`, the default, only an object that has seen the newer state notices an older
+  /// copy. `BackendConfiguration` sets it for its vaults.
   public var knownVaultsDirectory: String?
 
   /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)``

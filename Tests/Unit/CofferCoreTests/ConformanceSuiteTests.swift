@@ -190,14 +190,12 @@ import Testing
   }
 
   /// A backend that reports features and implements none of them.
-  private final class Boasting: ForwardingBackend, @unchecked Sendable {
-    let reported: SecretFeatures
-    init(_ reported: SecretFeatures) {
-      self.reported = reported
-      super.init(PlainBackend())
-    }
-    override var features: SecretFeatures { reported }
-    override func transaction<R, E: Error>(
+  private final class Boasting: SecretBackend, PassingAccess {
+    private let plain = PlainBackend()
+    let features: SecretFeatures
+    var base: any SecretAccess { plain }
+    init(_ features: SecretFeatures) { self.features = features }
+    func transaction<R, E: Error>(
       _ body: (any SecretTransaction) throws(E) -> R
     ) throws(SecretError) -> Result<R, E> {
       Result { () throws(E) in try body(OnBase(base: base)) }

@@ -131,4 +131,55 @@ import Testing
     #expect(try backend.items(inService: nil).map(\.identifier) == [other])
     #expect(try backend.removeAll(inService: "tests") == 0)
   }
+
+  @Test func anErrorOfASeriesOfStepsSaysWhatStays() throws {
+    let base = FailingBackend(PlainBackend())
+    for decorated in [base, ForwardingBackend(base)] as [any SecretBackend] {
+      base.recover()
+      for identifier in [first, second] { try decorated.store(SecretBytes("1"), for: identifier) }
+      // The second removal fails.
+      let failing = SecondRemovalFails(decorated)
+      let error = #expect(throws: SecretError.self) { try failing.removeAll(inService: "tests") }
+      #expect(error?.effect == .changed)
+      let raw = try failing.transaction { transaction throws(SecretError) in
+        try transaction.store(SecretBytes("2"), for: first)
+        _ = try transaction.remove(second)
+        _ = try transaction.remove(first)
+      }
+      if case .failure(let error) = raw { #expect(error.effect == .changed) } else { Issue.record("no failure") }
+    }
+  }
+
+  private final class SecondRemovalFails: ForwardingBackend, @unchecked Sendable {  // used by one thread
+    var removals = 0
+    override func decorate(_ access: any SecretAccess, for call: SecretCall) throws(SecretError) -> any SecretAccess {
+      if case .remove = call { removals += 1 }
+      if removals.isMultiple(of: 2), case .remove = call { throw SecretError(.io, "The test says so.") }
+      return access
+    }
+  }
+
+  @Test(arguments: [false, true]) func aFailingCommitChangesNothing(withoutPrompts: Bool) throws {
+    final class Prompting: ForwardingBackend, @unchecked Sendable {}
+    final class Quiet: SecretBackend, PassingAccess {
+      let memory = MemoryBackend()
+      var base: any SecretAccess { memory }
+      var features: SecretFeatures { memory.features }
+      var withoutPrompts: any SecretBackend { memory }
+      func transaction<R, E: Error>(
+        _ body: (any SecretTransaction) throws(E) -> R
+      ) throws(SecretError) -> Result<R, E> { try memory.transaction(body) }
+    }
+    let base = Quiet()
+    let failing = FailingBackend(base)
+    failing.fail(.commit, with: SecretError(.io, "The test says so."))
+    let backend = withoutPrompts ? failing.withoutPrompts : failing
+    let error = #expect(throws: SecretError.self) {
+      try backend.withTransaction { transaction throws(SecretError) in
+        try transaction.store(SecretBytes("1"), for: first)
+      }
+    }
+    #expect(error?.code == .io && error?.effect == SecretError.Effect.none)
+    #expect(try base.lookUp(first) == nil && failing.count(of: .commit) == 1)
+  }
 }

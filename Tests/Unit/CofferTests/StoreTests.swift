@@ -89,6 +89,33 @@ private actor Reader {
     try await eventually("observers were not notified") { isNotified.withLock { $0 } }
   }
 
+  @Test func aSecretThatDoesNotDecodeIsNeitherReplacedNorRemoved() async throws {
+    let later = try SecretIdentifier(service: "notes", account: "a")
+    try backend.store(SecretBytes("of a later release"), for: later)
+    let store = try await load()
+    #expect(store.failures[later]?.code == .decodingFailed)
+    for change in [
+      { try await store.insert(Note(id: "a")) }, { try await store.remove(Note(id: "a")) },
+      { try await store.insert(notes("b", "a")) }, { try await store.removeAll().insert(Note(id: "a")).run() },
+      { try await store.removeAll() },
+    ] as [() async throws -> Void] {
+      do { try await change() } catch { #expect((error as? SecretError)?.code == .decodingFailed) }
+      #expect(try backend.lookUp(later)?.string() == "of a later release")
+    }
+    #expect(store.items.isEmpty)
+  }
+
+  @Test func afterHalfAChangeTheItemsAreThoseThatAreStored() async throws {
+    let failing = FailingBackend(PlainBackend())
+    let store = try await Store<Note>(storage: SecretScope(service: "notes", backend: failing))
+    try await store.insert(notes("a", "b", "c"))
+    failing.fail(.remove, with: SecretError(.io, "Not now."))
+    let error = await #expect(throws: SecretError.self) {
+      try await store.insert(Note(id: "d")).remove(Note(id: "a")).run()
+    }
+    #expect(error?.effect == .changed && store.items.map(\.id) == ["a", "b", "c", "d"])
+  }
+
   @Test func itemsAreInTheOrderOfInsertionAlsoAfterARestart() async throws {
     let store = try await load()
     try await store.insert(Note(id: "b"))
@@ -263,9 +290,24 @@ private actor Reader {
     #expect(!String(describing: store.failures).contains("canary"))
     try await store.removeAll()
     #expect(try backend.text("broken", service: "notes") == "no note: canary")
+    try backend.remove(broken)
+    try await eventually("the failure stayed") { store.failures.isEmpty }
     try await store.insert(Note(id: "broken", text: "mended"))
-    #expect(store.failures.isEmpty)
     #expect(store.items == [Note(id: "broken", text: "mended")])
+  }
+
+  @Test func aReadThatFailsAfterAChangeIsTriedAgain() async throws {
+    let store = try await load()
+    let value = SecurelyStoredValue<String>(key: "v", service: "values", backend: backend)
+    let found = Mutex<[String?]>([])
+    let task = Task { for await result in value.results { found.withLock { $0.append(try? result.get()) } } }
+    defer { task.cancel() }
+    try await eventually("no first value") { found.withLock { $0.count } == 1 }
+    backend.fail(.lookUp, with: SecretError(.timedOut, "Busy."), times: 2)
+    try backend.base.write(#"{"id":"a","text":""}"#, "a", service: "notes")
+    try backend.base.write("1", "v", service: "values")
+    try await eventually("the store did not follow") { store.items.map(\.id) == ["a"] }
+    try await eventually("the stream did not follow") { found.withLock { $0.last } == "1" }
   }
 
   @Test func aFailureEndsWhenItsSecretIsRemovedElsewhere() async throws {

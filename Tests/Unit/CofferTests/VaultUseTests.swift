@@ -2,6 +2,7 @@ import Coffer
 import CofferCore
 import CofferTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 /// Values in a real vault.
@@ -26,6 +27,30 @@ import Testing
         && String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
           == "anon_inode:inotify"
     }
+  }
+
+  /// The vault is away for a while, or has other bytes, and then is as it was before.
+  @Test(arguments: [false, true]) func aStreamGoesOnWhenTheVaultCanBeReadAgain(_ isDamaged: Bool) async throws {
+    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: open())
+    try await value.set("1")
+    let found = Mutex<[Result<String?, SecretError>]>([])
+    let task = Task { for await result in value.results { found.withLock { $0.append(result) } } }
+    defer { task.cancel() }
+    try await eventually("no first value") { found.withLock { $0.last } == .success("1") }
+    let (bytes, away) = (try Data(contentsOf: URL(filePath: path)), directory.file("away"))
+    if isDamaged {
+      try Data("junk".utf8).write(to: URL(filePath: path))
+    } else {
+      try FileManager.default.moveItem(atPath: path, toPath: away)
+    }
+    try await eventually("no failure") { if case .failure = found.withLock({ $0.last }) { true } else { false } }
+    if isDamaged {
+      try bytes.write(to: URL(filePath: path))
+      chmod(path, 0o600)
+    } else {
+      try FileManager.default.moveItem(atPath: away, toPath: path)
+    }
+    try await eventually("no value again") { found.withLock { $0.last } == .success("1") }
   }
 
   @Test func manyObservedBackendsShareOneInstanceOfInotify() async throws {

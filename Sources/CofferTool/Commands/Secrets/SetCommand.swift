@@ -81,7 +81,7 @@ struct SetCommand: ParsableCommand {
 
   /// Asks whether a new name with an equals sign is the whole name. It may be a name and a value.
   private func requireMeant(_ identifier: SecretIdentifier, in backend: any SecretBackend) throws {
-    guard let end = name.firstIndex(of: "="), !CommandArguments.isVerbatim(name), try !backend.contains(identifier)
+    guard let end = name.firstIndex(of: "="), !VerbatimNames.contain(name), try !backend.contains(identifier)
     else { return }
     let before = name[..<end]
     let warning =
