@@ -14,7 +14,7 @@ struct Check: Sendable {
 
   static let all: [Check] =
     valueChecks + identifierChecks + overwriteChecks + metadataChecks + listChecks + errorChecks
-    + concurrencyChecks + changeChecks + transactionChecks + versionChecks + historyChecks + asyncChecks
+    + storeChecks + concurrencyChecks + changeChecks + transactionChecks + versionChecks + historyChecks + asyncChecks
 
   /// Returns bytes without a short period, so that a lost, repeated or moved part changes the value.
   static func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {

@@ -26,8 +26,8 @@ extension Store {
   public func removeAll() async -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
 
   /// Replaces the item with the same identifier in its place, or adds the item at the end. Throws the backend's errors,
-  /// `.invalidIdentifier`, `.encodingFailed`, `.timedOut`, and `.decodingFailed` if a secret with the identifier does not
-  /// decode as an item; then changes nothing if the backend has transactions.
+  /// `.invalidIdentifier`, `.encodingFailed`, `.timedOut`, and `.decodingFailed` if a secret with the identifier does
+  /// not decode as an item; then changes nothing if the backend has transactions.
   public func insert(_ item: Item) async throws(SecretError) { try await perform([.insert([item])]) }
 
   /// Adds or replaces items in one step, as the method for one item does. Of several items with one identifier, the

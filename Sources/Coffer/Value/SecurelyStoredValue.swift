@@ -24,8 +24,8 @@ public import Observation
 ///
 /// The object notifies Observation after each change, so that an observer that reads the value at once gets the new
 /// one. In an `@Observable` class, mark the property `@ObservationIgnored`. Changes between a read and the end of the
-/// tracked closure are not reported; ``values`` reports every change of values with this key. The backend is watched from the first read that
-/// Observation records, or while a stream of ``values`` exists.
+/// tracked closure are not reported; ``values`` reports every change of values with this key. The backend is watched
+/// from the first read that Observation records, or while a stream of ``values`` exists.
 ///
 /// `Value` need not be optional, because ``wrappedValue`` is `nil` if there is no value. An optional type is flattened
 /// at run time: `SecurelyStoredValue<String?>` stores the same bytes as `SecurelyStoredValue<String>`, and storing
@@ -169,9 +169,9 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// The call reads the current value, and blocks like `get()`. Each stream yields every change that values with this
   /// key and this backend object make. Other changes, by calls on the backend, through other backend objects or by
   /// other processes, are seen when the backend reports them, so several can be reported as one. A change in a locked
-  /// keyring is yielded when the keyring is unlocked; the stream never causes a prompt for its password. If the value cannot be read or decoded, the stream yields
-  /// `nil`, as for a missing value: ``results`` tells them apart. If no backend can be chosen yet, the stream yields
-  /// the value as soon as one can be.
+  /// keyring is yielded when the keyring is unlocked; the stream never causes a prompt for its password. If the value
+  /// cannot be read or decoded, the stream yields `nil`, as for a missing value: ``results`` tells them apart. If no
+  /// backend can be chosen yet, the stream yields the value as soon as one can be.
   ///
   /// Values that were not consumed yet are kept in guarded memory: at most 4096 values, and at most 1 MiB together, but
   /// always the newest. Older ones are dropped.

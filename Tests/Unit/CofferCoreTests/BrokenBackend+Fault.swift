@@ -1,6 +1,9 @@
 extension BrokenBackend {
   /// The rule that a backend breaks.
   enum Fault: String, CaseIterable, Sendable {
+    case leasesAreNeverFree, leasesExcludeNobody, leaseIsForAllNames
+    case moveIgnoresReplacing, moveOfNothingSucceeds, moveKeepsTheOriginal, moveLosesMetadata
+    case withoutPromptsIsAnotherStore, closeForgets, unlockFails
     case none
     case trimsANewline, losesEmptyValues, stopsAtNUL, normalisesValues, normalisesNames,
       joinsServiceAndAccount

@@ -101,7 +101,16 @@ import Testing
     (.tellsNotOfErasures, "changes-of-versions"),
   ]
 
-  static let findings = secretFindings + versionFindings
+  static let storeFindings: [(BrokenBackend.Fault, String)] =
+    [.leasesAreNeverFree, .leasesExcludeNobody, .leaseIsForAllNames].map {
+      ($0, "a-lease-excludes-others-until-its-release")
+    }
+    + [.moveIgnoresReplacing, .moveOfNothingSucceeds, .moveKeepsTheOriginal, .moveLosesMetadata].map { ($0, "move") }
+    + [.withoutPromptsIsAnotherStore, .closeForgets, .unlockFails].map {
+      ($0, "without-prompts-after-close-and-unlock-the-store-is-the-same")
+    }
+
+  static let findings = secretFindings + versionFindings + storeFindings
 
   @Test(arguments: findings)
   func findsTheFault(fault: BrokenBackend.Fault, check: String) async throws {
