@@ -125,7 +125,7 @@ struct KnownVaults {
     let isKnownKey = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     let isVouchedFor = isKnownKey && !opened.file.storage.isRemote
     let wasSeen = accepted != nil || known.contains { $0 != nil }
-    guard isVouchedFor || options.isBackup || !pins.isEmpty || wasSeen else {
+    guard isVouchedFor || options.isBackup || vouches(pins) || wasSeen else {
       throw .untrusted(path: opened.file.path, isRemote: opened.file.storage.isRemote, opened.keys.origin)
     }
     return (pins, known, isDetached, vault)
@@ -176,6 +176,9 @@ struct KnownVaults {
     }
     return pins
   }
+
+  /// Whether the pins that apply are for this place. Those for another one can refuse the vault, and not confirm it here.
+  private func vouches(_ pins: VaultPins) -> Bool { !pins.isEmpty && pins.areFor(paths) }
 
   /// Throws `.unexpectedVault` if one of `pins` is for another path than those of the file.
   mutating func requirePlace(of file: VaultFile, in pins: VaultPins) throws(SecretError) {
@@ -309,7 +312,7 @@ struct KnownVaults {
   mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> UnconfirmedVault {
     var (refusal, keyRefusal, isBehind): (SecretError?, SecretError?, Bool) = (nil, nil, false)
     try locate(opened.file)
-    let isPinned = try !requirePins(of: opened.file).isEmpty
+    let isPinned = try vouches(requirePins(of: opened.file))
     do throws(SecretError) {
       try identify(opened.file)
       isBehind = try Self.follows(opened, judge(opened).vault?.newest) != true

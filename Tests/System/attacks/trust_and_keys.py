@@ -172,10 +172,15 @@ def trust_where_nobody_is_asked(scene):
     scene.owner.done("init", "--key-file", str(scene.key), vault=other)
     result = scene.owner.run("trust", "--pin", scene.owner.pin(vault=other))
     scene.check("the pin of another vault is refused", result.returncode == REFUSED, shown(result))
-    # A pin that is for another place is not compared, and confirms nothing.
+    # A pin that is for another place confirms nothing.
     scene.owner.environment["COFFER_PIN"] = f"{other}={scene.owner.pin(vault=other)}"
     result = scene.owner.run("trust")
-    scene.check("COFFER_PIN for another place confirms nothing", result.returncode == EXISTS, shown(result))
+    scene.check("a pin of another vault in COFFER_PIN confirms nothing", result.returncode == REFUSED, shown(result))
+    scene.owner.environment["COFFER_PIN"] = f"{other}={wrong}"
+    result = scene.owner.run("trust")
+    scene.check("the pin for another place confirms nothing", result.returncode == EXISTS, shown(result))
+    result = scene.owner.run("trust", "--pin", f"{other}={wrong}")
+    scene.check("--pin for another place confirms nothing", result.returncode == REFUSED, shown(result))
     scene.owner.pinned(wrong).done("trust")
     del scene.owner.environment["COFFER_PIN"]
     scene.accepted(scene.owner, "the right pin in COFFER_PIN confirms it", silent=True)
