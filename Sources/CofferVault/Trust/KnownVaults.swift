@@ -177,7 +177,7 @@ struct KnownVaults {
     return pins
   }
 
-  /// Whether the pins that apply are for this place. Those for another one can refuse the vault, and not confirm it here.
+  /// Whether the pins that apply are for this place. Those for another one can only refuse the vault.
   private func vouches(_ pins: VaultPins) -> Bool { !pins.isEmpty && pins.areFor(paths) }
 
   /// Throws `.unexpectedVault` if one of `pins` is for another path than those of the file.
