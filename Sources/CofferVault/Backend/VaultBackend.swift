@@ -307,10 +307,15 @@ public final class VaultBackend: SecretBackend {
     return (text, latency, clock, medium.copy?.path)
   }
 
-  /// The id of the vault in the sealed copy that this machine has, if there is one.
-  package var idOfCopy: String? {
-    guard let copy = (medium as? RemoteMedium)?.copy?.load()?.bytes else { return nil }
-    do throws(SecretError) { return try VaultFile(VaultImage(copy, path: path)).description.id } catch { return nil }
+  /// The id of the vault that was seen last at this path, whatever is there now. `nil` if there is no record of it.
+  package var recordedID: String? {
+    guard let directory = options.knownVaultsDirectory else { return nil }
+    let path = medium is RemoteMedium ? path : LocalMedium.absolute(path)
+    do throws(SecretError) {
+      guard let opened = try KnownVaultDirectory.open(directory, about: path, environment) else { return nil }
+      let record = KnownVaultFile(about: .path(path), of: path, in: opened, environment: environment)
+      return try record.load()?.newest.record.vault.hex
+    } catch { return nil }
   }
 
   /// Whether the file of this vault is the one of `other`.

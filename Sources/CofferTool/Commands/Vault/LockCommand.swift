@@ -10,8 +10,8 @@ struct LockCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be locked", to: .examine)
-    // The copy of a vault on an engine has the same id, and the engine may be away.
-    if let id = vault.idOfCopy, try KernelKeyring().forget(vault: id) { return }
+    // The file can be damaged, gone or another vault's, and an engine can be away.
+    if let id = vault.recordedID, try KernelKeyring().forget(vault: id) { return }
     if try !KernelKeyring().forget(vault: vault.description().id) {
       inform("The vault \(vault.path) was not unlocked.")
     }
