@@ -117,6 +117,8 @@ def judge(record, vault, of_vault=None):
     judgement = judge_record(record, vault) if record else FIRST_USE
     if of_vault and not (record and record.seen.only_here):
         judge_record(of_vault, vault)
+        if judgement == FIRST_USE:
+            judge_state(of_vault.seen, vault)
     return judgement
 
 
@@ -132,9 +134,13 @@ def judge_record(record, vault):
         newer = seen.policy != STRICT or vault.root.sequence > seen.sequence
         require(newer, "the vault was rewritten before what was seen at this place", outcome=f.ANOTHER_KEY)
     if seen.policy == STRICT:
-        shown = shows(vault, seen.sequence, lambda tag: tag == seen.tail_tag)
-        require(shown is not False, f"change {seen.sequence} was seen before, or with another tag", outcome=f.ROLLED_BACK)
+        judge_state(seen, vault)
     return ACCEPTED
+
+
+def judge_state(seen, vault):
+    shown = shows(vault, seen.sequence, lambda tag: tag == seen.tail_tag)
+    require(shown is not False, f"change {seen.sequence} was seen before, or with another tag", outcome=f.ROLLED_BACK)
 
 
 # Making and raising

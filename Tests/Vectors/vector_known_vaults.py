@@ -556,6 +556,7 @@ def damages(j):
 def vaults(j):
     """The record of a vault, which has its master key for all places."""
     ok, first, key, bad = k.ACCEPTED, k.FIRST_USE, f.ANOTHER_KEY, f.UNVERIFIABLE_RECORD
+    back = f.ROLLED_BACK
     former, new = "key-elsewhere", "rekeyed-key-elsewhere"
     subject = k.vault_subject(j.vaults["known"].header.vault_id)
 
@@ -568,10 +569,12 @@ def vaults(j):
 
     first_use("same-key", "the key that was seen elsewhere", former, "ok-known", first)
     first_use("same-key-here", "the key that was seen here, and no record of the place", "key", "ok-known", first)
-    first_use("older-state", "an older state under the key that was seen elsewhere", former, "ok-known-earlier", first)
-    first_use("another-state", "another history under that key", former, "ok-known-fork-12-later", first)
+    first_use("older-state", "an older state under the key that was seen elsewhere", former, "ok-known-earlier", back)
+    first_use("another-state", "another history under that key", former, "ok-known-fork-12-later", back)
     first_use("rekeyed", "a successor of the key that was seen elsewhere", former, "ok-rekeyed", first)
-    first_use("rekeyed-14", "a successor whose root is not higher", former, "ok-known-rekeyed-14", first)
+    first_use("rekeyed-14", "a successor whose root is not higher", former, "ok-known-rekeyed-14", back)
+    first_use("later-state", "a later state under the key that was seen elsewhere", former, "ok-known-later", first)
+    first_use("below-the-floor", "the state that was seen is below the floor", former, "ok-known-rewritten-15", first)
     first_use("rekeyed-64", "the key seen is the last of 64", former, "ok-known-rekeyed-64", first)
     first_use("rekeyed-65", "the key seen is no longer in the lineage", former, "ok-known-rekeyed-65", key)
     first_use("no-lineage", "another key without a lineage", former, "ok-known-rekeyed-no-lineage", key)

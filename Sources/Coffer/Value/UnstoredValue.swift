@@ -1,8 +1,8 @@
 public import CofferCore
 
-/// The error of ``SecurelyStoredValue/refreshed(timeout:isolation:unless:by:)`` for a new value that could not be
-/// stored. The service that gave it may not give it again, so store it when the store can be written: for a value with
-/// the standard coder, `token.set(StandardSecretCoder().decode(Token.self, from: error.value))`.
+/// What ``SecurelyStoredValue/refreshed(timeout:isolation:unless:by:)`` throws if it cannot store a new value. The
+/// service may not give the value a second time, so store it as soon as the store can be written. With the standard
+/// coder: `token.set(StandardSecretCoder().decode(Token.self, from: error.value))`.
 public struct UnstoredValue: Error, CustomStringConvertible {
   /// The bytes of the new value, as they would be stored. Descriptions do not show them.
   public let value: SecretBytes

@@ -64,8 +64,11 @@ enum VaultNotes {
   /// Says what the notice means, if every command says it.
   static func say(_ notice: VaultNotice, of path: String) {
     guard let words = notice.words else { return }
-    let log = "If it is right as it is: secret trust. If not: git log -- \(path.quotedForShell)"
-    let advice = notice == .behind ? log : words.advice
+    var advice = words.advice
+    if notice == .behind {
+      advice = "If it is right as it is: secret trust."
+      if BackendConfiguration.current().isInWorkTree(path) { advice? += " If not: git log -- \(path.quotedForShell)" }
+    }
     note("secret: The vault \(path): \(words.text).\(advice.map { " \($0)" } ?? "")")
   }
 
@@ -112,7 +115,7 @@ extension VaultNotice {
     case .behind:
       (
         "its file is older than, or another branch of, what this machine has seen of it, or too far from it to tell",
-        "A checkout of another commit is enough for that. If a pull, a revert or a copy brought it: git log -- FILE lists the "
+        "A backup, or a checkout of another commit, is enough for that. If a pull, a revert or a copy brought it: git log -- FILE lists the "
           + "commits, and git show COMMIT:FILE | secret merge - brings back what the file of a commit has. If it is right as it is: secret trust."
       )
     case .behindAnew, .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil

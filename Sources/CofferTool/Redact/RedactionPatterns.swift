@@ -16,7 +16,7 @@ final class RedactionPatterns: Sendable {
     let beginning: Int
     /// How many bits of the next byte belong to the value, which may end within a character of base64.
     let sharedBits: Int
-    /// Whether it continues the pattern before it, of which it is a later piece.
+    /// Whether it is a later piece of a long value, whose earlier piece is the pattern before it.
     let isContinuation: Bool
   }
 

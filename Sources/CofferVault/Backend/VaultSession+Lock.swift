@@ -1,4 +1,5 @@
 internal import CofferCore
+internal import CofferSystem
 
 extension VaultSession {
   /// Locks the file that `candidate` returns and runs `body`. Does both again if `body` returns `nil`.
@@ -46,8 +47,9 @@ extension VaultSession {
     var pause = Duration.microseconds(500)
     while try !file.tryLock(exclusive: exclusive) {
       guard environment.uptime() < deadline else {
+        let holder = holderOfLock(onFile: path).map { ", \($0)," } ?? ""
         throw SecretError(
-          .timedOut, "Another process kept the vault at \(path) busy for \(lockTimeout).",
+          .timedOut, "Another process\(holder) kept the vault at \(path) busy for \(lockTimeout).",
           advice: "Try again; if it happens repeatedly, see which process has the file open.")
       }
       environment.sleep(pause)

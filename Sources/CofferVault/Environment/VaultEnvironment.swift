@@ -9,8 +9,10 @@ package struct VaultEnvironment: Sendable {
   package var randomness: any Randomness
   /// The time for metadata. The clock may go back.
   package var now: @Sendable () -> Date
-  /// The user who must own the vault's file.
+  /// The user who must own the vault's file, unless it is root's.
   package var user: UInt32
+  /// Whether any other user may own a vault's file that is only read.
+  package var readsFilesOfOthers = false
   /// The time since some fixed point, on a clock that never goes back. For deadlines.
   package var uptime: @Sendable () -> Duration
   package var sleep: @Sendable (Duration) -> Void

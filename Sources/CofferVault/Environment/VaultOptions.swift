@@ -33,6 +33,8 @@ public struct VaultOptions: Sendable {
   /// Whether the vault is neither compared nor recorded, because a person reads values out of a backup. A removed key
   /// may have changed the backup.
   package var isBackup = false
+  /// Whether an older state is accepted at a path where no vault was seen. Nothing is recorded of it.
+  package var readsBackups = false
   /// Whether nobody is told of notices. A state that is told once is then left to the next reader.
   package var tellsNobody = false
 

@@ -70,12 +70,12 @@ final class LocalFile: MediumFile {
     try synchronizeName()
   }
 
-  /// Nobody but this user and root may have written what this user reads.
+  /// Nobody but this user and root may have written what this user reads, unless a pin is compared with it.
   private func requireTrustworthy(_ status: FileStatus) throws(SecretError) {
-    guard status.owner == environment.user || status.owner == 0 else {
+    guard status.owner == environment.user || status.owner == 0 || environment.readsFilesOfOthers else {
       throw SecretError(
         .denied, "The vault at \(path) belongs to another user.",
-        advice: "Use it as its owner, or copy it to a file of your own.")
+        advice: "Use it as its owner, copy it to a file of your own, or give its pin to read it.")
     }
     guard status.mode & 0o022 == 0 else {
       throw SecretError(

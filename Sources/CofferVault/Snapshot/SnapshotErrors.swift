@@ -12,8 +12,11 @@ extension SecretError {
       advice: "Copy single secrets instead.")
   }
 
-  /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older.
-  static func rolledBack(path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false) -> SecretError {
+  /// `isRecovered`: a commit slot of the file is damaged, which may explain why the state is older. `isNewPlace`: the
+  /// newer state was seen at another path.
+  static func rolledBack(
+    path: String, seen: Checkpoint, found: Checkpoint, isRecovered: Bool = false, isNewPlace: Bool = false
+  ) -> SecretError {
     let found =
       found.sequence < seen.sequence
       ? "is at change \(found.sequence), and change \(seen.sequence) was seen before"
@@ -23,7 +26,9 @@ extension SecretError {
       isRecovered
       ? "The damage may have taken the last change back, or an older copy replaced the vault. If you know that it "
         + "was the damage"
-      : "An older or a diverging copy replaced it. If that was you"
+      : isNewPlace
+        ? "The vault was used at another path, and this file is an older copy or another branch of it. If you want to use it here"
+        : "An older or a diverging copy replaced it. If that was you"
     return SecretError(
       .rolledBack, "The vault at \(path) \(found).\(damage)",
       advice: "\(cause), accept the vault as it is.", remedy: .trust(path: path))

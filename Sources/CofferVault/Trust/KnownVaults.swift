@@ -29,6 +29,8 @@ struct KnownVaults {
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
   private(set) var isUnrecorded = false
+  /// Whether the state was accepted for this process only.
+  private var recordsNothing = false
   private(set) var compared = VaultComparison.nothing
   /// Whether the newest state that was seen of the vault, at any path, is none of the states of its file.
   private(set) var isBehind = false
@@ -122,9 +124,12 @@ struct KnownVaults {
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
+    let wasSeen = accepted != nil || known.contains { $0 != nil }
+    if let vault, !wasSeen, firstUsePolicy == .strict, !options.readsBackups {
+      try Self.check(opened, shows: vault.newest, path: opened.file.path, isNewPlace: true)
+    }
     let isKnownKey = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     let isVouchedFor = isKnownKey && !opened.file.storage.isRemote
-    let wasSeen = accepted != nil || known.contains { $0 != nil }
     guard isVouchedFor || options.isBackup || vouches(pins) || wasSeen else {
       throw .untrusted(path: opened.file.path, isRemote: opened.file.storage.isRemote, opened.keys.origin)
     }
@@ -147,10 +152,11 @@ struct KnownVaults {
     isUnrecorded = directory != nil && pathRecords.isEmpty
     if accepted == nil {
       self.isFirstUse = !pathRecords.isEmpty && isFirstUse
-      compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
+      compared = !pins.isEmpty ? .pin : isFirstUse && vault == nil ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in paths.hasBytes(of: vault.path) ? nil : vault.path }
-    if isNew && options.tellsNobody { return }
+    recordsNothing = isNew && (options.tellsNobody || options.readsBackups && isFirstUse)
+    if recordsNothing { return }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       self.record(record, in: file, having: known, opened)
     }
@@ -217,9 +223,17 @@ struct KnownVaults {
         throw .unexpectedKey(path: path)
       }
     }
-    guard record.policy == .strict, try follows(opened, known) == false else { return }
-    let (seen, found) = (record.checkpoint, opened.state.checkpoint)
-    throw .rolledBack(path: path, seen: seen, found: found, isRecovered: opened.slots.isRecovered)
+    if record.policy == .strict { try check(opened, shows: known, path: path) }
+  }
+
+  /// Throws `.rolledBack` if `opened` has not been in the state of `known`. `isNewPlace`: it was seen at another path.
+  private static func check(
+    _ opened: VaultSnapshot, shows known: SeenState, path: String, isNewPlace: Bool = false
+  ) throws(SecretError) {
+    if try follows(opened, known) != false { return }
+    throw .rolledBack(
+      path: path, seen: known.record.checkpoint, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered,
+      isNewPlace: isNewPlace)
   }
 
   // MARK: Recording
@@ -256,6 +270,7 @@ struct KnownVaults {
   /// Records the state of `opened`, unless it is recorded already. If not `isUrgent`, this happens at most once in
   /// ``recordingPeriod``.
   mutating func recordRead(_ opened: VaultSnapshot, isUrgent: Bool) {
+    if recordsNothing { return }
     let accepted = shared.accepted?.record
     let record = Self.record(of: opened, accepted?.policy ?? .strict, isDetached: accepted?.isDetached ?? false)
     if record.checkpoint != recorded?.checkpoint {
@@ -353,12 +368,10 @@ struct KnownVaults {
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
     if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
-    // What may be recorded has to be confirmed by the engine.
-    if options.isOffline && opened.file.storage.isRemote { return false }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
-      // the disk may be recorded.
-      try opened.file.storage.synchronize()
+      // the disk may be recorded. Of an engine everything is: one that confirms nothing must not go back unseen.
+      if !opened.file.storage.isRemote { try opened.file.storage.synchronize() }
       if known == nil {
         try file.make(record, opened.keys, replacing: false)
         return true

@@ -27,8 +27,8 @@ struct VaultPins {
   /// Whether no pin is for another path.
   func areFor(_ paths: [String]) -> Bool { pins.allSatisfy { $0.path.map(paths.hasBytes) ?? true } }
 
-  /// The pins that apply to a vault with the given paths: those for one of the paths and those without a path, or, if
-  /// there are none, those that name the vault. Throws `.unexpectedVault` if none of the given pins does.
+  /// The pins that apply to a vault with the given paths: those for one of the paths and those without a path. If there
+  /// are none, those that name the vault. If pins are given and none applies, throws `.unexpectedVault`.
   func applying(to file: VaultFile, at paths: [String]) throws(SecretError) -> VaultPins {
     if isEmpty { return self }
     let own = pins.filter { $0.path.map(paths.hasBytes) ?? true }

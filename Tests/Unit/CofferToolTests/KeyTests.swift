@@ -12,7 +12,7 @@ import Testing
   init() throws {
     sandbox = try Sandbox()
     #expect(
-      try sandbox.shell("secret init && printf x | secret set a && echo old | secret key add --passphrase")
+      try sandbox.shell("secret init && printf x | secret set a && echo old phrase | secret key add --passphrase")
         .status == 0)
   }
 
@@ -26,12 +26,12 @@ import Testing
     let terminal = try Pseudoterminal("secret key remove \(ids[2])", in: sandbox)
     try terminal.wait(for: "Passphrase of the key slot \(ids[1]) (passphrase): ")
     #expect(!terminal.echoes)
-    terminal.type("old\n")
+    terminal.type("old phrase\n")
     #expect(try terminal.end() == 0)
     #expect(try slots().count == 2)
     #expect(
       try sandbox.shell(
-        "umask 077; echo old > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
+        "umask 077; echo old phrase > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
       )
       .outputText == "x")
   }
@@ -51,7 +51,7 @@ import Testing
       "secret --backend vault key remove \(try sandbox.shell("secret --backend vault key list | sed -n 1p | cut -f1").outputText)",
       in: sandbox)
     try terminal.wait(for: "Passphrase for ")
-    terminal.type("old\n")
+    terminal.type("old phrase\n")
     #expect(try terminal.end() == 0)
     #expect(terminal.seen.components(separatedBy: "Passphrase").count == 2)
   }
@@ -59,13 +59,13 @@ import Testing
   @Test func aNewPassphraseIsEnteredTwice() throws {
     let terminal = try Pseudoterminal("secret key change-passphrase", in: sandbox)
     try terminal.wait(for: "New passphrase for ")
-    terminal.type("new\n")
+    terminal.type("new phrase\n")
     try terminal.wait(for: "Repeat the passphrase: ")
-    terminal.type("new\n")
+    terminal.type("new phrase\n")
     #expect(try terminal.end() == 0)
     #expect(
       try sandbox.shell(
-        "umask 077; echo new > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
+        "umask 077; echo new phrase > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
       )
       .outputText == "x")
   }

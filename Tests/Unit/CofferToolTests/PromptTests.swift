@@ -90,7 +90,7 @@ import Testing
     let prepared = try sandbox.shell(
       """
       secret init 2> /dev/null && printf 1 | secret set a && cp "$XDG_DATA_HOME/coffer/default.vault" other
-      printf 2 | secret set ours; printf 3 | secret set theirs --vault other; secret remove --purge a --vault other
+      printf 3 | secret set theirs --vault other; printf 2 | secret set ours; secret remove --purge a --vault other
       """)
     try #require(prepared.status == 0, "\(prepared.errorText)")
     let terminal = try Pseudoterminal(command, in: sandbox)
@@ -133,12 +133,12 @@ import Testing
 
   @Test func aLostKeyFileIsMadeAgainWithThePassphrase() throws {
     try initialize()
-    let lose = "printf phrase | secret key add --passphrase && rm ../home/config/coffer/key"
+    let lose = "printf passphrase | secret key add --passphrase && rm ../home/config/coffer/key"
     #expect(try sandbox.shell(lose).status == 0)
     #expect(try sandbox.shell("secret list").status == 78)
     let terminal = try Pseudoterminal("secret key add --key-file ../home/config/coffer/key", in: sandbox)
     try terminal.wait(for: "Passphrase for ")
-    terminal.type("phrase\n")
+    terminal.type("passphrase\n")
     #expect(try terminal.end() == 0)
     #expect(!terminal.seen.contains("another key file"))
     #expect(try sandbox.shell("secret list").status == 0)
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test func doctorFindsNothingWrongIfThePassphraseCanBeAskedFor() throws {
-    let create = "umask 077; printf phrase > p; COFFER_PASSPHRASE_FILE=p secret init --passphrase"
+    let create = "umask 077; printf passphrase > p; COFFER_PASSPHRASE_FILE=p secret init --passphrase"
     #expect(try sandbox.shell(create).status == 0)
     #expect(try sandbox.shell("secret doctor").status == 77)
     let terminal = try Pseudoterminal("secret doctor", in: sandbox)

@@ -272,12 +272,26 @@ import Testing
     #expect(try vault.open().get("a") == [2])
   }
 
-  @Test func aVaultOfRootCanBeReadAndOfAnotherUserCannot() throws {
+  @Test func aVaultOfRootCanBeReadAndOfAnotherUserOnlyWithAPin() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
-    func open(owner: UInt32, mode: UInt32) -> VaultBackend {
+    func open(owner: UInt32, mode: UInt32, pins: [String] = [], user: UInt32 = 1000) -> VaultBackend {
       let disk = AlteredFileSystem { status in (status.owner, status.mode) = (owner, mode) }
-      return vault.open(environment: VaultEnvironment(fileSystem: disk, user: 1000))
+      var options = VaultOptions.cheap
+      options.pins = pins
+      return vault.open(options: options, environment: VaultEnvironment(fileSystem: disk, user: user))
+    }
+    let (pin, other) = (try vault.open().pin(), try TestVault().open().pin())
+    for user in [0, 1000] as [UInt32] {
+      let pinned = open(owner: 1001, mode: 0o644, pins: [pin], user: user)
+      #expect(try pinned.get("a") == [1])
+      #expect(code { try pinned.set("a", [2]) } == .denied)
+      #expect(code { try open(owner: 1001, mode: 0o644, user: user).unlock() } == .denied)
+      #expect(code { try open(owner: 1001, mode: 0o664, pins: [pin], user: user).unlock() } == .denied)
+      for path in ["", vault.path + "="] {
+        let wrong = open(owner: 1001, mode: 0o644, pins: [path + other], user: user)
+        #expect(code { try wrong.unlock() } == .unexpectedVault)
+      }
     }
     #expect(try open(owner: 0, mode: 0o444).get("a") == [1])
     #expect(code { try open(owner: 0, mode: 0o444).set("a", [2]) } == .denied)

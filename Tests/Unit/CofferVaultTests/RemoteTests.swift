@@ -708,6 +708,26 @@ import Testing
     for reader in [vault, open()] { #expect(code { _ = try reader.get("a") } == .rolledBack) }
   }
 
+  /// Whoever runs the engine lets every confirmation fail, so that nothing would be recorded.
+  @Test(arguments: [false, true]) func aStateThatTheEngineDoesNotConfirmIsRecorded(isChange: Bool) throws {
+    try create()
+    try open().set("a", [1])
+    let files = try ["", ".log"].map { (object + $0, try Data(contentsOf: URL(filePath: object + $0))) }
+    var elsewhere = options
+    (elsewhere.knownVaultsDirectory, elsewhere.pins) = (nil, [try open().pin()])
+    try open(elsewhere).set("a", [2])
+    try fail("confirm", "confirm", "confirm", "confirm")
+    let reader = open()
+    #expect(try reader.get("a") == [2])
+    #expect(try reader.lastNotices()?.contains(.unrecorded) == false)
+    // What a change was decided on has been shown too.
+    if isChange {
+      #expect(code { _ = try reader.withTransaction { _ = try? $0.lookUp(identifier("a")) } } != nil)
+    }
+    for (path, bytes) in files { try bytes.write(to: URL(filePath: path)) }
+    for vault in [reader, open()] { #expect(code { _ = try vault.get("a") } == .rolledBack) }
+  }
+
   @Test func anotherOrACutObjectIsRefused() throws {
     try create()
     try open().set("a", [1])

@@ -43,6 +43,7 @@ import Testing
     #expect(pwrite(file, zeros, zeros.count, try header(vault).headerLength) == zeros.count)
     let error = #expect(throws: SecretError.self) { _ = try backend.get("a") }
     #expect(error?.code == .timedOut)
+    #expect(error?.reason.contains("Another process, \(getpid()) of user \(geteuid()), kept the vault") == true)
     #expect(flock(file, LOCK_UN) == 0)
     #expect(try backend.get("a") == [1])
     #expect(try backend.notices().contains(.recovered))

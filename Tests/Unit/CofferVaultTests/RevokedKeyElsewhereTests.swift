@@ -54,11 +54,54 @@ import Testing
     #expect(try fresh().get("a") == [1])
   }
 
-  @Test func anOlderStateUnderTheSameKeyIsAcceptedAtAnotherPath() throws {
+  private func open(at path: String, _ change: (inout VaultOptions) -> Void) -> VaultBackend {
+    var options = recording
+    change(&options)
+    return VaultBackend(path: path, credentials: [FixedCredential.key], options: options)
+  }
+
+  /// An older copy, or another branch, is put at a path where nothing was seen.
+  @Test(arguments: [false, true]) func anOlderStateIsRefusedAtANewPath(isBranch: Bool) throws {
     try fresh().set("a", [1])
     try write(vault.bytes, to: elsewhere)
+    if isBranch {
+      for value in 3...5 as ClosedRange<UInt8> {
+        try VaultBackend(path: elsewhere, credentials: [FixedCredential.key], options: .cheap).set("a", [value])
+      }
+    }
+    let older = try bytes(at: elsewhere)
     try fresh().set("a", [2])
-    #expect(try fresh(at: elsewhere).get("a") == [1])
+    let names = try Set(FileManager.default.contentsOfDirectory(atPath: states.path))
+    let identity = try fresh().verify().identityPin
+    // No refusal and no look at a backup makes the path known.
+    for _ in 0..<2 {
+      let error = #expect(throws: SecretError.self) { try fresh(at: elsewhere).get("a") }
+      #expect(error?.code == .rolledBack && error?.reason.contains(elsewhere) == true && error?.remedy != nil)
+      #expect(code { try fresh(at: elsewhere).set("a", [9]) } == .rolledBack)
+      #expect(code { try withPins([identity], at: elsewhere).set("a", [9]) } == .rolledBack)
+      let backup = open(at: elsewhere) { $0.readsBackups = true }
+      #expect(try backup.get("a") == [isBranch ? 5 : 1] && backup.verify().secretCount == 1)
+      #expect(try backup.notices().contains(.behindAnew))
+      try backup.close()
+      #expect(try bytes(at: elsewhere) == older)
+      #expect(try Set(FileManager.default.contentsOfDirectory(atPath: states.path)) == names)
+    }
+    // The newest state is accepted here, and refuses the older one from then on, also as a backup.
+    try write(vault.bytes, to: elsewhere)
+    #expect(try fresh(at: elsewhere).get("a") == [2])
+    try write(older, to: elsewhere)
+    #expect(code { _ = try open(at: elsewhere) { $0.readsBackups = true }.get("a") } == .rolledBack)
+  }
+
+  @Test func anOlderStateIsAcceptedInAWorkTreeOrAsACopyOrByAPerson() throws {
+    try fresh().set("a", [1])
+    let paths = (0..<3).map { "\(elsewhere)\($0)" }
+    for path in paths { try write(vault.bytes, to: path) }
+    try fresh().set("a", [2])
+    #expect(try open(at: paths[0]) { $0.firstUsePolicy = .versioned }.get("a") == [1])
+    try fresh(at: paths[1]).trust(onlyHere: true)
+    try fresh(at: paths[2]).trust()
+    for path in paths { #expect(try fresh(at: path).get("a") == [1]) }
     #expect(try fresh().get("a") == [2])
   }
 
@@ -134,7 +177,7 @@ import Testing
       let newest = try fresh().read { $0.state.checkpoint }
       // An older copy at another path lowers nothing.
       try write(older, to: "\(elsewhere)\(change)")
-      _ = try fresh(at: "\(elsewhere)\(change)").get("a")
+      _ = try open(at: "\(elsewhere)\(change)") { $0.firstUsePolicy = .versioned }.get("a")
       let found = try bytes(at: record)
       let slots = [found[..<496], found[512..<1008]].map { try? KnownVaultRecord.parse(Array($0)).0.checkpoint }
       #expect(slots.contains(newest), "\(change)")

@@ -153,16 +153,6 @@ import Testing
     #expect(try fresh().get("a") == [3])
   }
 
-  @Test func aBackupAtAnotherPathCanBeRead() throws {
-    try fresh().set("a", [1])
-    let copy = vault.directory.file("backup.vault")
-    try Data(vault.bytes).write(to: URL(filePath: copy))
-    #expect(chmod(copy, 0o600) == 0)
-    try fresh().set("a", [2])
-    #expect(try fresh(at: copy).get("a") == [1])
-    #expect(try fresh().get("a") == [2])
-  }
-
   // MARK: Forks and other vaults
 
   @Test(arguments: [3, 6] as [UInt8])

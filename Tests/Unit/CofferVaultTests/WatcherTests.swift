@@ -2,6 +2,7 @@ import CofferCore
 import CofferSystem
 import CofferTestSupport
 import CofferVault
+import CofferVaultFormat
 import Dispatch
 import FoundationEssentials
 import Glibc
@@ -91,6 +92,33 @@ import Testing
     }
     try await Task.sleep(for: .milliseconds(100))
     #expect(reported.all.count == 1)
+  }
+
+  /// The look finds one commit slot half written and the other one as it was, so it reads again under a lock.
+  @Test func aChangeThatIsReadUnderALockIsReported() async throws {
+    try vault.open().set("a", [0])
+    let backend = backend()
+    #expect(try backend.get("a") == [0])
+    let reported = Reported(backend.changes())
+    let start = try VaultFile(LocalMedium(path: vault.path, environment: VaultEnvironment()).open()).headerLength
+    func slots() throws -> [UInt8] { Array(try vault.bytes[start..<start + 2 * Layout.pageSize]) }
+    let before = try slots()
+    try vault.open().set("a", [1])
+    let after = try slots()
+    let half = after[..<100] + before[100...]
+    let file = open(vault.path, O_RDWR | O_CLOEXEC)
+    defer { close(file) }
+    func write(_ slots: [UInt8]) { #expect(pwrite(file, slots, slots.count, start) == slots.count) }
+    #expect(flock(file, LOCK_EX) == 0)
+    write(Array(half))
+    let looks = fileSystem.looks
+    fileSystem.send()
+    try await eventually("there was no look") { fileSystem.looks > looks }
+    try await Task.sleep(for: .milliseconds(200))
+    write(after)
+    #expect(flock(file, LOCK_UN) == 0)
+    try await eventually("the change was not reported") { !reported.all.isEmpty }
+    #expect(try backend.get("a") == [1])
   }
 
   @Test func aChangeOfThisProgramIsReportedOnce() async throws {

@@ -20,6 +20,7 @@ enum PassphrasePrompt {
     let terminal = try Terminal()
     let first = try terminal.readLine("New passphrase for \(path): ")
     if first.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
+    try NewPassphrase.check(first)
     let second = try terminal.readLine("Repeat the passphrase: ")
     guard first.isEqual(to: second) else { throw Failure.usage("The two passphrases differ. Try again.") }
     return first

@@ -23,6 +23,7 @@ struct KeyAddCommand: ParsableCommand {
   var recovery = false
 
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var cost: NewPassphrase
 
   @Option(help: "The slot's label. It is not encrypted.")
   var label: String?
@@ -32,7 +33,7 @@ struct KeyAddCommand: ParsableCommand {
       throw Failure.usage("Use one of --passphrase, --key-file PATH, --recovery and --recipient RECIPIENT.")
     }
     let members = try recipients.read()
-    let editor = try KeySlotEditor(global, making: keyFile)
+    let editor = try KeySlotEditor(global, making: keyFile, cost.vaultOptions(isUsed: passphrase))
     try editor.vault.unlock()
     var slots: [VaultKeySlot] = []
     if !members.isEmpty {

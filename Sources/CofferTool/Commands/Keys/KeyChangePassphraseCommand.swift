@@ -18,8 +18,10 @@ struct KeyChangePassphraseCommand: ParsableCommand {
     completion: CompletedValue.keySlots.kind)
   var id: String?
 
+  @OptionGroup var cost: NewPassphrase
+
   func run() throws {
-    let editor = try KeySlotEditor(global)
+    let editor = try KeySlotEditor(global, cost.vaultOptions(isUsed: true))
     let opened = try editor.vault.openKeySlots()
     let slots = editor.description.keySlots.filter { $0.kind == .passphrase }
     guard let slot = try id.map(editor.slot) ?? slots.first else {

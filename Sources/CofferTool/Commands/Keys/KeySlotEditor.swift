@@ -9,8 +9,10 @@ struct KeySlotEditor {
 
   /// Selects the vault, without unlocking it. If `keyFile` is the recorded key file of the vault and does not exist,
   /// uses only the other sources of keys: the file may be lost, and the command creates it again.
-  init(_ options: GlobalOptions, making keyFile: String? = nil) throws {
-    try self.init(options.openVault(requirement: "Only a vault has key slots"))
+  init(
+    _ options: GlobalOptions, making keyFile: String? = nil, _ vaultOptions: VaultOptions = VaultOptions()
+  ) throws {
+    try self.init(options.openVault(requirement: "Only a vault has key slots", vaultOptions))
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
       FileStatus(of: recorded) == nil,
       Path.name(of: keyFile) == Path.name(of: recorded),
@@ -140,8 +142,12 @@ struct KeySlotEditor {
 
   /// A new passphrase, from two prompts or from a pipe as in `set`.
   func newPassphrase() throws -> SecretBytes {
-    let passphrase = try ValueInput.read("new passphrase") { try PassphrasePrompt.new(for: vault.path) }
-    if passphrase.isEmpty { throw Failure.usage("The new passphrase is empty.", advice: "Use a prompt or a pipe.") }
+    var wasTyped = false
+    let passphrase = try ValueInput.read("new passphrase") {
+      wasTyped = true
+      return try PassphrasePrompt.new(for: vault.path)
+    }
+    if !wasTyped { try NewPassphrase.check(passphrase) }
     return passphrase
   }
 

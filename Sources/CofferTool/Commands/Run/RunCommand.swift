@@ -112,8 +112,8 @@ struct RunCommand: ParsableCommand {
     throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))
   }
 
-  /// Whether the project's file asks for redaction, also if an option selects the store and nothing else of the file
-  /// counts. A file that cannot be read may have asked.
+  /// Whether the project's file asks for redaction. This counts even if an option selects another store than the file
+  /// does. If the file cannot be read, the answer is yes, because it may ask for it.
   private static var projectRedacts: Bool {
     do throws(SecretError) { return try Project.current()?.file.redacts ?? false } catch { return true }
   }

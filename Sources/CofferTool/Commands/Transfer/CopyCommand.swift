@@ -70,7 +70,7 @@ struct CopyCommand: ParsableCommand {
       throw Failure.usage("--former-key copies only secrets that you name. Write their names.")
     }
     var options = VaultOptions()
-    options.isBackup = formerKey
+    (options.isBackup, options.readsBackups) = (formerKey, true)
     let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from, options: options))
     let named = try names.map {
       try SecretReference.identifier($0) ?? SecretIdentifier(service: SecretReference.service(service), account: $0)

@@ -25,6 +25,8 @@ struct InitCommand: ParsableCommand {
   @Flag(help: "Protect the vault with a passphrase instead, from a prompt or COFFER_PASSPHRASE_….")
   var passphrase = false
 
+  @OptionGroup var cost: NewPassphrase
+
   @Flag(help: "Let the Secret portal open the vault instead, in a Flatpak. Prints a recovery key.")
   var portal = false
 
@@ -46,6 +48,7 @@ struct InitCommand: ParsableCommand {
     if portal && format.json {
       throw Failure.usage("--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
+    let options = try cost.vaultOptions(isUsed: passphrase)
     let selected = try global.selection()
     if let selected, selected.name != .vault { return try choose(selected) }
 
@@ -88,7 +91,7 @@ struct InitCommand: ParsableCommand {
     let isKnown: Bool
     do throws(SecretError) {
       if !RemoteURL.isURL(path) { try PrivateDirectory.create(Path.parent(of: path)) }
-      isKnown = try credential.createVault(at: path, recipients)
+      isKnown = try credential.createVault(at: path, recipients, options)
     } catch {
       let vault = configuration.vault(at: path, credentials: [credential.source()])
       throw created?.failure(error, of: vault) ?? Self.failure(error, of: vault)

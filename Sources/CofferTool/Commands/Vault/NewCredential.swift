@@ -18,8 +18,10 @@ struct NewCredential: ~Copyable {
   ) throws -> NewCredential {
     let configuration = BackendConfiguration.current()
     if options.passphrase {
-      let given = try given(by: "COFFER_PASSPHRASE", path)
-      if let given { return NewCredential(kind: .passphrase, credential: given) }
+      if let given = try given(by: "COFFER_PASSPHRASE", path) {
+        try NewPassphrase.check(given.secret)
+        return NewCredential(kind: .passphrase, credential: given)
+      }
       guard configuration.canPrompt else {
         throw SecretError(
           .locked, "There is no passphrase, and a prompt is not possible.",
@@ -56,10 +58,13 @@ struct NewCredential: ~Copyable {
   }
 
   /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.
-  borrowing func createVault(at path: String, _ recipients: [VaultRecipient]) throws(SecretError) -> Bool {
+  borrowing func createVault(
+    at path: String, _ recipients: [VaultRecipient], _ options: VaultOptions
+  ) throws(SecretError) -> Bool {
     var (credential, recipients) = (credential, try credential.recipients() + recipients)
     if credential.secret.isEmpty { credential = .recipient(recipients.removeFirst()) }
-    return try BackendConfiguration.current().createVault(at: path, credential: credential, recipients: recipients)
+    return try BackendConfiguration.current().createVault(
+      at: path, credential: credential, recipients: recipients, options: options)
   }
 
   /// The credential of the first credential source that has one and whose name begins with `prefix`.

@@ -18,6 +18,7 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     var options = VaultOptions()
+    options.readsBackups = true
     if let pin { options.pins = [pin] }
     let vault = try global.openVault(requirement: "Only a vault can be verified", options, to: .examine)
     try vault.unlock()

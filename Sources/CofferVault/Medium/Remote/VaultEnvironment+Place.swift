@@ -3,8 +3,12 @@ extension VaultEnvironment {
   package func place(_ path: String, _ options: VaultOptions) -> (
     medium: any VaultMedium, environment: VaultEnvironment
   ) {
-    guard RemoteURL.isURL(path) else { return (LocalMedium(path: path, environment: self), self) }
     var environment = self
+    guard RemoteURL.isURL(path) else {
+      // Whoever owns the file: a pin says whether it is the right vault.
+      environment.readsFilesOfOthers = !options.pins.isEmpty && !options.isBackup
+      return (LocalMedium(path: path, environment: environment), environment)
+    }
     // Many machines ask one engine, and not all at once.
     environment.watchPeriod = watchPeriod * (512 + Int(randomness.array(1)[0])) / 256
     // What is read and sent as a whole should not have a tail that is longer than the rest.

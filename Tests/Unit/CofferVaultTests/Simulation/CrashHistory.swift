@@ -163,8 +163,7 @@ struct CrashHistory {
     }
   }
 
-  /// Checks that the records of an acknowledged change refuse the file from before it; at another path, only if its
-  /// master key was changed.
+  /// Checks that the records of an acknowledged change refuse the file from before it, at its path and at another one.
   private func checkRefusal(of old: [UInt8], _ step: String) throws {
     guard disk.content(of: Self.path) != old else { return }
     func refusal(at path: String) throws -> SecretError.Code? {
@@ -181,7 +180,7 @@ struct CrashHistory {
         seed: seed, step: step, what: "of the file from before it is said \(found.debugDescription)")
     }
     let isFormer = try commitment(in: old) != commitment(in: disk.content(of: Self.path) ?? [])
-    guard try refusal(at: "elsewhere") == (isFormer ? .unexpectedKey : nil) else {
+    guard try refusal(at: "elsewhere") == (isFormer ? .unexpectedKey : .rolledBack) else {
       throw Failure(
         seed: seed, step: step, what: "the file from before it, elsewhere: a former key is \(isFormer)")
     }

@@ -1,0 +1,36 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// The cost of a new passphrase, and the length that it must have.
+struct NewPassphrase: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      The memory in MiB that each use of a new passphrase takes: 64, the default, to 1024. With more memory, whoever guesses \
+      is slower.
+      """,
+      valueName: "MiB"))
+  var memory: Int?
+
+  /// The options of a vault that gets a passphrase, or another key if not `isUsed`.
+  func vaultOptions(isUsed: Bool) throws(Failure) -> VaultOptions {
+    var options = VaultOptions()
+    guard let memory else { return options }
+    guard isUsed else { throw .usage("--memory is for a new passphrase. Add --passphrase.") }
+    guard (options.passphraseMemory >> 20...options.maximumPassphraseMemory >> 20).contains(memory) else {
+      throw .usage("--memory must be 64 to 1024.")
+    }
+    note("Each machine that opens the vault with the passphrase needs \(memory) MiB of memory for it.")
+    options.passphraseMemory = memory << 20
+    return options
+  }
+
+  /// Throws for fewer than 8 characters, the least that NIST SP 800-63B permits.
+  static func check(_ passphrase: borrowing SecretBytes) throws(Failure) {
+    // Every byte of UTF-8 but those that continue a character.
+    let count = passphrase.withBytes { bytes in bytes.indices.count { bytes[$0] & 0xC0 != 0x80 } }
+    let advice = "For one that is hard to guess: secret generate --words 8"
+    if count < 8 { throw .usage("A new passphrase must have at least 8 characters.", advice: advice) }
+    if count < 12 { note("The passphrase has fewer than 12 characters, so it may be guessed. \(advice)") }
+  }
+}
