@@ -123,7 +123,6 @@ final class VaultSession {
     _ file: VaultFile, _ unlocking: Unlocking, isLocked: Bool = false
   ) throws(SecretError) -> VaultSnapshot {
     try knownVaults.identify(file)
-    let previous = shared.accepted?.record.checkpoint
     let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking), isLocked: isLocked)
     keys = (file.header.vaultID, opened.keys)
     do throws(SecretError) { try knownVaults.admitAndPublish(opened) } catch {
@@ -134,7 +133,6 @@ final class VaultSession {
         error.code, "This machine's copy of the vault at \(medium.path) is older than what it has seen of the vault.",
         advice: "Read the vault once with its engine.")
     }
-    if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
     return opened
   }
 

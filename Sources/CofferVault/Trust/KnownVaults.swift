@@ -88,18 +88,12 @@ struct KnownVaults {
     }
     if seen.isEmpty, let found = try vaultRecord?.load() { seen = [found.newest] }
     var isBehind = false
-    for one in seen where try Self.follows(copy, one) != true { isBehind = true }
+    for one in seen where try one.isShown(by: copy) != true { isBehind = true }
     let vault = copy.file.header.vaultID
     if recordedPolicy(of: vault).policy == .strict { return (true, isBehind) }
     // git gives a renamed file another path.
     let others = workTree.flatMap { vaultRecord?.records(below: $0) } ?? []
     return (others.contains { $0.vault == vault && $0.policy == .strict }, isBehind)
-  }
-
-  /// Whether the file has been in the state of `seen`. `nil`: its list of changes does not go back so far.
-  private static func follows(_ opened: VaultSnapshot, _ seen: SeenState?) throws(SecretError) -> Bool? {
-    guard let seen = seen?.record.checkpoint else { return true }
-    return try opened.shows(seen.sequence) { $0 == seen.tailTag }
   }
 
   /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
@@ -113,7 +107,7 @@ struct KnownVaults {
     let pins = try requirePins(of: opened.file)
     _ = try pins.areShown(by: opened)
     let accepted = shared.accepted
-    if let accepted { try Self.check(opened, against: accepted, path: opened.file.path) }
+    if let accepted { try accepted.requireSuccessor(opened, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
     for pathRecord in pathRecords {
       let found = try pathRecord.load()
@@ -126,7 +120,7 @@ struct KnownVaults {
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
     let wasSeen = accepted != nil || known.contains { $0 != nil }
     if let vault, !wasSeen, firstUsePolicy == .strict, !options.readsBackups {
-      try Self.check(opened, shows: vault.newest, path: opened.file.path, isNewPlace: true)
+      try vault.newest.requireShown(by: opened, path: opened.file.path, isNewPlace: true)
     }
     let isKnownKey = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     let isVouchedFor = isKnownKey && !opened.file.storage.isRemote
@@ -143,10 +137,11 @@ struct KnownVaults {
     let policy = known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
     let isFirstUse = known.allSatisfy { $0 == nil }
-    isBehind = try Self.follows(opened, vault?.newest) != true
+    isBehind = false
+    if let vault { isBehind = try vault.newest.isShown(by: opened) != true }
     // What was told stays told, although another program may change the file.
     var isNew = isBehind && !known.contains { $0?.newest.record.checkpoint == opened.state.checkpoint }
-    for one in known where try Self.follows(opened, one?.newest) != true { isNew = true }
+    for case let one? in known where try one.newest.isShown(by: opened) != true { isNew = true }
     isBehindAnew = isBehindAnew || isNew
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && pathRecords.isEmpty
@@ -200,40 +195,10 @@ struct KnownVaults {
   private func check(
     _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
   ) throws(SecretError) {
-    do throws(SecretError) { try Self.check(opened, against: known.newest, path: file.path) } catch {
+    do throws(SecretError) { try known.newest.requireSuccessor(opened, path: file.path) } catch {
       throw error.code == .unexpectedKey && file.subject.isVault && !paths.hasBytes(of: known.path)
         ? .unexpectedKey(path: file.path, seenAt: known.path) : error
     }
-  }
-
-  /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
-  private static func check(_ opened: VaultSnapshot, against known: SeenState, path: String) throws(SecretError) {
-    let (header, record) = (opened.file.header, known.record)
-    guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
-    if record.masterCommitment == header.masterCommitment {
-      guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {
-        throw .unverifiable(path: path, "its record is not authentic")
-      }
-    } else {
-      // Only a program that knew the seen master key could seal a lineage with it under another master key.
-      guard let lineage = opened.base.settings.lineage,
-        try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
-      else { throw .unexpectedKey(path: path) }
-      guard record.policy != .strict || opened.base.sequence > record.checkpoint.sequence else {
-        throw .unexpectedKey(path: path)
-      }
-    }
-    if record.policy == .strict { try check(opened, shows: known, path: path) }
-  }
-
-  /// Throws `.rolledBack` if `opened` has not been in the state of `known`. `isNewPlace`: it was seen at another path.
-  private static func check(
-    _ opened: VaultSnapshot, shows known: SeenState, path: String, isNewPlace: Bool = false
-  ) throws(SecretError) {
-    if try follows(opened, known) != false { return }
-    throw .rolledBack(
-      path: path, seen: known.record.checkpoint, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered,
-      isNewPlace: isNewPlace)
   }
 
   // MARK: Recording
@@ -330,7 +295,7 @@ struct KnownVaults {
     let isPinned = try vouches(requirePins(of: opened.file))
     do throws(SecretError) {
       try identify(opened.file)
-      isBehind = try Self.follows(opened, judge(opened).vault?.newest) != true
+      if let vault = try judge(opened).vault { isBehind = try vault.newest.isShown(by: opened) != true }
     } catch { refusal = error }
     do throws(SecretError) { try requireKey(of: opened) } catch { keyRefusal = error }
     return UnconfirmedVault(
@@ -391,9 +356,9 @@ struct KnownVaults {
   ) -> Bool {
     do throws(SecretError) {
       return try file.record(later: record, keys, locked[file.subject]) { slots throws(SecretError) in
-        try Self.check(vault, against: slots.newest, path: file.path)
+        try slots.newest.requireSuccessor(vault, path: file.path)
         if slots.newest.record.masterCommitment != record.masterCommitment { return true }
-        let follows = try Self.follows(vault, slots.newest)
+        let follows = try slots.newest.isShown(by: vault)
         return ifItFollows ? follows == true : !file.subject.isVault || follows != false
       }
     } catch {

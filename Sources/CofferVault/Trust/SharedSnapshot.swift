@@ -28,9 +28,13 @@ final class SharedSnapshot: Sendable {
 
   // MARK: For the session
 
-  /// Publishes the first snapshot of a file, which the session has admitted or which a person trusts.
+  /// Publishes the first snapshot of a file, which the session has admitted or which a person trusts. Between the state
+  /// that was accepted before and another one, any secret may have changed.
   func publish(_ snapshot: VaultSnapshot, _ accepted: SeenState) {
     state.withLock { state in
+      if let former = state.accepted, former.record.checkpoint != accepted.record.checkpoint {
+        state.changes.append(SecretChange(nil))
+      }
       (state.snapshot, state.accepted, state.mayBeUnrecorded) = (snapshot, accepted, false)
     }
     snapshot.file.storage.keepCopy()

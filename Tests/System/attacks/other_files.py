@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from revoked_keys import guest_slot
-from scene import DENIED, EVIL, GENUINE, TOKEN, c, credential, f, opened, pins, put, shown
+from scene import DENIED, EVERY_COMMAND, EVIL, GENUINE, TOKEN, c, credential, f, opened, pins, put, shown
 
 RECOVERED = b"commit slot"
 
@@ -84,6 +84,17 @@ def rollback_by_directory(scene):
     scene.accepted(scene.owner, "the genuine directory is accepted", silent=True)
     scene.accepted(
         scene.owner, "and so it is after cd", vault=scene.vault.name, cwd=scene.data, silent=True)
+    # The directory with the older copy is used by a path where nothing was seen, and then by another one.
+    commands = [command for command in EVERY_COMMAND if command[0] != ("verify",)]
+    for name in ("other", "renamed"):
+        if name != "other":
+            other = other.rename(scene.directory / name)
+        scene.refused(
+            scene.owner, f"as {name}/{scene.vault.name} it is refused", commands=commands, pin=pin,
+            vault=other / scene.vault.name)
+    link = scene.directory / "link"
+    link.symlink_to(other / scene.vault.name)
+    scene.refused(scene.owner, "and so it is as a link", commands=commands, pin=pin, vault=link)
 
 
 def what_a_pin_tells(scene):

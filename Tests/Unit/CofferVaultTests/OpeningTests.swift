@@ -281,7 +281,8 @@ import Testing
       options.pins = pins
       return vault.open(options: options, environment: VaultEnvironment(fileSystem: disk, user: user))
     }
-    let (pin, other) = (try vault.open().pin(), try TestVault().open().pin())
+    let stranger = try TestVault()
+    let (pin, other) = (try vault.open().pin(), try stranger.open().pin())
     for user in [0, 1000] as [UInt32] {
       let pinned = open(owner: 1001, mode: 0o644, pins: [pin], user: user)
       #expect(try pinned.get("a") == [1])

@@ -121,6 +121,19 @@ import Testing
     #expect(try backend.get("a") == [1])
   }
 
+  @Test func anOlderStateThatAPersonTrustsIsReported() async throws {
+    try vault.open().set("a", [0])
+    let older = try vault.bytes
+    try vault.open().set("a", [1])
+    let backend = backend()
+    #expect(try backend.get("a") == [1])
+    let reported = Reported(backend.changes())
+    try Data(older).write(to: URL(filePath: vault.path))
+    try backend.trust()
+    try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
+    #expect(try backend.get("a") == [0])
+  }
+
   @Test func aChangeOfThisProgramIsReportedOnce() async throws {
     let backend = backend()
     let reported = Reported(backend.changes())
