@@ -26,7 +26,7 @@ enum ValueEncoding {
   static func decoded(_ stored: SecretBytes) -> SecretBytes {
     let start = marker.utf8.count
     let value = stored.withBytes { bytes in
-      hasMarker(bytes) && bytes.count > start ? SecretBytes.decodingBase64(bytes.extracting(start...)) : nil
+      bytes.starts(with: marker) && bytes.count > start ? SecretBytes.decodingBase64(bytes.extracting(start...)) : nil
     }
     // `stored` is an encoded value only if the value would be encoded in exactly this form.
     guard let value, encoded(value, by: .strictest)?.isEqual(to: stored) == true else { return stored }
@@ -36,9 +36,9 @@ enum ValueEncoding {
   private static func isKept(_ bytes: Span<UInt8>, by rule: StorageRule) -> Bool {
     switch rule {
     case .plainText: isPlain(bytes)
-    case .withoutPlaceholders: !hasMarker(bytes) && isText(bytes) && !hasBrace(bytes, beforeLetter: true)
+    case .withoutPlaceholders: isUnmarkedText(bytes) && !hasBrace(bytes, beforeLetter: true)
     case .strictest: isPlain(bytes) && !hasBrace(bytes)
-    case .text: !hasMarker(bytes) && isText(bytes)
+    case .text: isUnmarkedText(bytes)
     }
   }
 
@@ -50,25 +50,21 @@ enum ValueEncoding {
     }
   }
 
-  private static func isText(_ bytes: Span<UInt8>) -> Bool {
-    !bytes.indices.contains { bytes[$0] == 0 } && bytes.isUTF8
+  /// Whether `bytes` are UTF-8 text without NUL that does not begin with the marker.
+  private static func isUnmarkedText(_ bytes: Span<UInt8>) -> Bool {
+    !bytes.starts(with: marker) && !bytes.contains(0) && bytes.isUTF8
   }
 
   /// Whether every service preserves `bytes`: UTF-8 text without control characters other than tab, without a
   /// backslash, and without white space at either end.
   private static func isPlain(_ bytes: Span<UInt8>) -> Bool {
     if bytes.isEmpty { return true }
-    if isSpace(bytes[0]) || isSpace(bytes[bytes.count - 1]) || hasMarker(bytes) { return false }
+    if isSpace(bytes[0]) || isSpace(bytes[bytes.count - 1]) { return false }
     func isChanged(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F || byte == 0x5C }
-    return isText(bytes) && !bytes.indices.contains { isChanged(bytes[$0]) }
+    return isUnmarkedText(bytes) && !bytes.indices.contains { isChanged(bytes[$0]) }
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
-  private static func hasMarker(_ bytes: Span<UInt8>) -> Bool {
-    let marker = marker.utf8
-    return bytes.count >= marker.count && zip(bytes.indices, marker).allSatisfy { bytes[$0] == $1 }
-  }
 }
 
 /// Which values a collection returns unchanged.

@@ -74,11 +74,8 @@ final class SecretServiceConnection: Sendable {
       }
     }
     do throws(ServiceFailure) {
-      do throws(ServiceFailure) {
-        return try attempt()
-      } catch  where error.mayPassWithNewConnection {
-        return try attempt()
-      }
+      do throws(ServiceFailure) { return try attempt() } catch  where error.mayPassWithNewConnection {}
+      return try attempt()
     } catch {
       throw error.secretError
     }

@@ -123,8 +123,7 @@ struct SecretServiceProxy: Sendable {
     for (item, properties) in zip(items, found) {
       guard let properties else { continue }
       let isNew = item.attributes.isEmpty && wanted.contains("Attributes")
-      let attributes = isNew ? properties["Attributes"]?.dictionary : item.attributes
-      guard let attributes else { throw .malformed }
+      guard let attributes = isNew ? properties["Attributes"]?.dictionary : item.attributes else { throw .malformed }
       result.append(
         FoundItem(
           path: item.path, attributes: attributes, label: properties["Label"]?.string,

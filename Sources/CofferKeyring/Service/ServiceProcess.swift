@@ -111,10 +111,8 @@ final class ServiceProcess: Sendable {
         .unavailable, "No Secret Service runs on the session bus, and the bus could not start one.",
         advice: "Start a Secret Service, or use a vault.")
     }
-    guard let owner = try owner(on: bus, by: deadline) else {
-      throw .lost("the Secret Service stopped while it started")
-    }
-    return owner
+    if let owner = try owner(on: bus, by: deadline) { return owner }
+    throw .lost("the Secret Service stopped while it started")
   }
 }
 #endif
