@@ -101,12 +101,10 @@ extension BackendConfiguration {
   private static let memory = MemoryBackend()
 
   package func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
-    guard let provider = providers.first(where: { $0.name == name }) else {
-      throw SecretError(
-        .configuration, "There is no backend with the name \(name).",
-        advice: "Use \(providers.map(\.name.rawValue).joined(separator: " or ")).")
-    }
-    return provider
+    if let provider = providers.first(where: { $0.name == name }) { return provider }
+    throw SecretError(
+      .configuration, "There is no backend with the name \(name).",
+      advice: "Use \(providers.map(\.name.rawValue).joined(separator: " or ")).")
   }
 
   /// The variables that are set and have no effect with `selection`: those of other backends, or of another store.
@@ -157,11 +155,10 @@ extension BackendConfiguration {
   /// Whether there is anything at the path or URL. Throws `.io`, `.denied`, and the errors of an engine.
   package func isTaken(_ path: String) throws(SecretError) -> Bool {
     guard RemoteURL.isURL(path) else { return FileStatus(of: path, followingLink: false) != nil }
-    do throws(SecretError) { try VaultEnvironment().place(path, VaultOptions()).medium.requireVacant() } catch {
-      if error.code == .alreadyExists { return true }
-      throw error
-    }
-    return false
+    do throws(SecretError) {
+      try VaultEnvironment().place(path, VaultOptions()).medium.requireVacant()
+      return false
+    } catch  where error.code == .alreadyExists { return true }
   }
 
   /// Returns the vault with only the sources `credentials`.
@@ -199,7 +196,9 @@ extension BackendConfiguration {
     if path == defaultVaultPath || RemoteURL.isURL(path) { return false }
     let disk = LinuxFileSystem()
     do throws(FileSystemError) {
-      if try disk.locate(path, followingLink: false).path == resolvedDefaultVaultPath { return false }
+      // `nil` if the directory of the default vault cannot be opened.
+      let defaultPath = try? disk.locate(defaultVaultPath, followingLink: false).path
+      if try disk.locate(path, followingLink: false).path == defaultPath { return false }
       var directory = try disk.locate(path, followingLink: true).path
       repeat {
         directory = Path.parent(of: directory)
@@ -209,13 +208,6 @@ extension BackendConfiguration {
       // If this cannot be determined, the policy is strict.
     }
     return false
-  }
-
-  /// The path of the default vault without links in its directory, or `nil` if that cannot be opened.
-  private var resolvedDefaultVaultPath: String? {
-    do throws(FileSystemError) {
-      return try LinuxFileSystem().locate(defaultVaultPath, followingLink: false).path
-    } catch { return nil }
   }
 
   /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a file

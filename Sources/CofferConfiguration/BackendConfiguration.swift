@@ -52,11 +52,9 @@ public struct BackendConfiguration: Sendable {
     let environment = RedactedEnvironment(environment)
     self.environment = environment
     directories = BaseDirectories { name in environment.nonEmpty(name) }
-    var descriptors: [String: InheritedDescriptor] = [:]
-    for name in Self.keyVariables {
+    descriptors = Self.keyVariables.reduce(into: [:]) { descriptors, name in
       descriptors[name] = environment[name].flatMap { InheritedDescriptor($0, of: name) }
     }
-    self.descriptors = descriptors
     self.providers = providers
   }
 

@@ -6,14 +6,9 @@ final class RedactedEnvironment: Sendable, CustomStringConvertible, CustomReflec
 
   subscript(name: String) -> String? { variables[name] }
 
-  func nonEmpty(_ name: String) -> String? {
-    guard let value = variables[name], !value.isEmpty else { return nil }
-    return value
-  }
+  func nonEmpty(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-  func without(_ names: [String]) -> [String: String] {
-    variables.filter { !names.contains($0.key) }
-  }
+  func without(_ names: [String]) -> [String: String] { variables.filter { !names.contains($0.key) } }
 
   var description: String { "\(variables.count) variables" }
   var customMirror: Mirror { Mirror(self, children: []) }

@@ -12,7 +12,7 @@ extension ConfigContent {
     } catch {
       throw SecretError(
         .decodingFailed, "The secret \(identifier) does not decode as a configuration value of the type \(type).",
-        advice: type.isArray
+        advice: type.rawValue.hasSuffix("Array")
           ? "Store it as a JSON array, or read it as another type."
           : "Read it as another type, or store a new value.",
         identifier: identifier)
@@ -33,15 +33,6 @@ extension ConfigContent {
     case .doubleArray: .doubleArray(try coder.decode([Double].self, from: secret))
     case .boolArray: .boolArray(try coder.decode([Bool].self, from: secret))
     case .byteChunkArray: .byteChunkArray(try coder.decode([Data].self, from: secret).map { [UInt8]($0) })
-    }
-  }
-}
-
-extension ConfigType {
-  fileprivate var isArray: Bool {
-    switch self {
-    case .string, .int, .double, .bool, .bytes: false
-    case .stringArray, .intArray, .doubleArray, .boolArray, .byteChunkArray: true
     }
   }
 }

@@ -15,10 +15,8 @@ enum CredentialText {
     try require(!path.isEmpty, of: name, "a path")
     try VaultCredential.requirePath(path, from: name)
     let subject = "The file \(path), which \(name) names,"
-    guard let text = try PrivateFile.read(path, as: subject, limit: maximumSize) else {
-      throw SecretError(.configuration, "\(subject) does not exist.", advice: "Put the file there, or correct \(name).")
-    }
-    return text
+    if let text = try PrivateFile.read(path, as: subject, limit: maximumSize) { return text }
+    throw SecretError(.configuration, "\(subject) does not exist.", advice: "Put the file there, or correct \(name).")
   }
 
   /// The output of the shell command in the variable `name`, which gets `environment` and an empty standard input.

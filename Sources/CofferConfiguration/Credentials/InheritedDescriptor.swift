@@ -65,12 +65,9 @@ final class InheritedDescriptor: Sendable {
     if descriptor > STDERR_FILENO { hide() }
     defer { hide() }
     let limit = CredentialText.maximumSize
-    let text = try readToEnd(of: descriptor, named: variable, limit: limit, deadline: .now + timeout)
-    guard let text else {
-      throw SecretError(
-        .configuration, "\(variable) has more than \(limit) bytes.",
-        advice: "Pass the descriptor of a file or pipe that contains only the key or passphrase.")
-    }
-    return text
+    if let text = try readToEnd(of: descriptor, named: variable, limit: limit, deadline: .now + timeout) { return text }
+    throw SecretError(
+      .configuration, "\(variable) has more than \(limit) bytes.",
+      advice: "Pass the descriptor of a file or pipe that contains only the key or passphrase.")
   }
 }

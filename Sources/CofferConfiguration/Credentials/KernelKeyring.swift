@@ -61,8 +61,7 @@ package struct KernelKeyring {
       length = Self.call(.read, key, UInt(bitPattern: block.baseAddress), UInt(block.count))
     }
     // A master key is 32 bytes long. A key of another length belongs to another program.
-    guard length == 32 else { return nil }
-    return held.prefix(length)
+    return length == 32 ? held.prefix(length) : nil
   }
 
   /// Removes the key. Returns `false` if none was kept. Throws like ``keep(_:forVault:for:)``.

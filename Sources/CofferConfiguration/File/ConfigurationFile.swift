@@ -106,12 +106,10 @@ extension BackendConfiguration {
   package func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
     let provider = try provider(of: backend)
     let selection = BackendSelection(backend, at: place)
-    if let place {
-      guard providers.selection(selection.description) == selection, provider.isRecordable(place: place) else {
-        throw SecretError(
-          .configuration, "The configuration file cannot hold the place of the \(backend).",
-          advice: "Name a vault by an absolute path.")
-      }
+    if let place, providers.selection(selection.description) != selection || !provider.isRecordable(place: place) {
+      throw SecretError(
+        .configuration, "The configuration file cannot hold the place of the \(backend).",
+        advice: "Name a vault by an absolute path.")
     }
     try change { file in file.set(backend: selection) }
   }
