@@ -30,11 +30,8 @@ extension SecretError {
   package static func system(_ error: FileSystemError, _ what: String) -> SecretError {
     if let link = error.refusedLink { return .refusedLink(link) }
     let reason = "\(what): \(error)."
-    switch error.number {
-    case EACCES, EPERM, EROFS:
-      return SecretError(.denied, reason, advice: "Check the owner and the permissions.")
-    default:
-      return SecretError(.io, reason, advice: "Check the path and the disk.")
-    }
+    return [EACCES, EPERM, EROFS].contains(error.number)
+      ? SecretError(.denied, reason, advice: "Check the owner and the permissions.")
+      : SecretError(.io, reason, advice: "Check the path and the disk.")
   }
 }

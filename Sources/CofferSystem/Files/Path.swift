@@ -111,14 +111,13 @@ package enum PrivateDirectory {
     let place = try PathWalk.place(of: path, followingLink: true)
     if mkdirat(place.directory.number, place.name, 0o700) == 0 {
       // The umask may have taken rights away from the owner.
-      var status = stat()
-      guard fstatat(place.directory.number, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
-        status.st_mode & 0o700 == 0o700
-          || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
+      let directory = LinuxDirectory(place.directory)
+      guard try directory.status(of: place.name).mode & 0o700 == 0o700
+        || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
       else { throw FileSystemError(errno) }
       // A directory that this user may change but not read cannot be opened.
       do throws(FileSystemError) {
-        return try uninterrupted(LinuxDirectory(place.directory).synchronize)
+        return try uninterrupted(directory.synchronize)
       } catch  where error.number == EACCES { return }
     }
     let failure = FileSystemError(errno)

@@ -132,9 +132,7 @@ struct PathWalk {
 
   /// The link with that name, or `nil` if it is something else.
   private func link(_ name: String) throws(FileSystemError) -> Descriptor? {
-    var found = stat()
-    if fstatat(directory.number, name, &found, AT_SYMLINK_NOFOLLOW) != 0 { throw FileSystemError(errno) }
-    guard found.st_mode & S_IFMT == S_IFLNK else { return nil }
+    guard try LinuxDirectory(directory).status(of: name).isLink else { return nil }
     // Another file may have taken the name since.
     let file = try Descriptor(opening: name, in: directory, coffer_O_PATH | O_NOFOLLOW)
     let status = try file.status()

@@ -35,10 +35,8 @@ package enum PrivateFile {
     if let exposure = FileExposure(of: status, isSecret: isSecret) {
       throw SecretError(.denied, "\(subject) \(exposure.predicate).", advice: exposure.advice)
     }
-    guard let bytes = try readToEnd(of: file.number, named: path, limit: limit, isRegular: true) else {
-      throw unusable(subject, "has more than \(limit) bytes")
-    }
-    return bytes
+    if let bytes = try readToEnd(of: file.number, named: path, limit: limit, isRegular: true) { return bytes }
+    throw unusable(subject, "has more than \(limit) bytes")
   }
 
   private static func unusable(_ subject: String, _ predicate: String) -> SecretError {
@@ -85,9 +83,7 @@ package enum PrivateFile {
   }
 
   /// Whether `name` is free, a regular file, or a link that leads nowhere.
-  private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(FileSystemError)
-    -> Bool
-  {
+  private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(FileSystemError) -> Bool {
     do throws(FileSystemError) {
       if try directory.status(of: name).isRegular { return true }
       // A link in /proc may contain a path that leads nowhere, although the kernel can follow the link.
@@ -114,15 +110,13 @@ package enum PrivateFile {
         try file.file.writeAll(contents, at: 0)
       }
     }
-    let failure: FileSystemError
-    do throws(FileSystemError) {
-      try uninterrupted(directory.synchronize)
-      return nil
-    } catch { failure = error }
-    // A new file can be removed. A replaced file cannot be restored.
-    if replacing { return failure }
-    do throws(FileSystemError) { try directory.remove(name) } catch { return failure }
-    throw failure
+    do throws(FileSystemError) { try uninterrupted(directory.synchronize) } catch {
+      // A new file can be removed. A replaced file cannot be restored.
+      if replacing { return error }
+      do throws(FileSystemError) { try directory.remove(name) } catch _ { return error }
+      throw error
+    }
+    return nil
   }
 
   /// Writes a file that has no name until it is complete, so that nothing stays if the process is killed. To replace a
