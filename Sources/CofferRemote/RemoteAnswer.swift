@@ -142,8 +142,6 @@ extension RemoteAnswer {
   /// The text without control characters: a person sees it.
   private static func printable(_ bytes: [UInt8]) -> String {
     let isKept: (Unicode.Scalar) -> Bool = { $0 == "\n" || $0.properties.generalCategory != .control }
-    var text = String.UnicodeScalarView()
-    text.append(contentsOf: String(decoding: bytes, as: UTF8.self).unicodeScalars.filter(isKept))
-    return String(text)
+    return String(String(decoding: bytes, as: UTF8.self).unicodeScalars.filter(isKept))
   }
 }

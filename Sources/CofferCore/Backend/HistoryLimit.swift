@@ -20,7 +20,5 @@ public struct HistoryLimit: Hashable, Sendable {
     self.init(uncheckedVersions: versions, days: days)
   }
 
-  private init(uncheckedVersions versions: Int, days: Int) {
-    (self.versions, self.days) = (versions, days)
-  }
+  private init(uncheckedVersions versions: Int, days: Int) { (self.versions, self.days) = (versions, days) }
 }

@@ -38,10 +38,7 @@ public struct RemovedSecret: Hashable, Sendable {
   public let removed: Date
 
   /// Makes a description of a removed secret. For backends.
-  public init(identifier: SecretIdentifier, removed: Date) {
-    self.identifier = identifier
-    self.removed = removed
-  }
+  public init(identifier: SecretIdentifier, removed: Date) { (self.identifier, self.removed) = (identifier, removed) }
 }
 
 extension SecretVersion {

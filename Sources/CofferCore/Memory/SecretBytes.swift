@@ -106,13 +106,8 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   /// Returns the bytes as text. A `String` is outside guarded memory: it is neither locked nor wiped. Throws
   /// `.decodingFailed` if the bytes are not UTF-8.
   public func string() throws(SecretError) -> String {
-    let text = withBytes { bytes in
-      bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
-    }
-    guard let text else {
-      throw SecretError(.decodingFailed, "The secret is not UTF-8 text.", advice: "Read it as bytes instead.")
-    }
-    return text
+    if let text = withBytes({ $0.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) } }) { return text }
+    throw SecretError(.decodingFailed, "The secret is not UTF-8 text.", advice: "Read it as bytes instead.")
   }
 }
 

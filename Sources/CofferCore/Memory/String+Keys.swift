@@ -3,9 +3,7 @@ extension String {
   /// upper or lower case. A message may repeat what a person typed, which may be a key.
   package var withoutKeys: String {
     func lowercase(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
-    func isOfKey(_ byte: UInt8) -> Bool {
-      (0x61...0x7A).contains(lowercase(byte)) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x5F
-    }
+    func isOfKey(_ byte: UInt8) -> Bool { byte.isASCIILetterOrDigit || byte == 0x2D || byte == 0x5F }
     let prefixes = ["coffer-key-v1:", "age-secret-key-"].map { Array($0.utf8) }
     var (kept, rest, wasCut) = ([UInt8](), Array(utf8)[...], false)
     while let first = rest.first {
