@@ -35,10 +35,8 @@ enum PlainText {
       case let type as any RawRepresentable<String>.Type: type.init(rawValue: text)
       default: nil
       }
-    guard let value = value as? Value else {
-      throw SecretError(.decodingFailed, "The text is not a valid \(Value.self).")
-    }
-    return value
+    if let value = value as? Value { return value }
+    throw SecretError(.decodingFailed, "The text is not a valid \(Value.self).")
   }
 }
 

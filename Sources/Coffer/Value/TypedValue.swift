@@ -69,30 +69,22 @@ final class TypedValue<Value: Sendable>: Sendable {
     return current.value
   }
 
-  private struct Current {
-    let stored: EncodedValue?
-    let value: Value?
-    /// The error if the current form of a value of an earlier version could not be stored.
-    var writeFailure: SecretError?
-  }
+  /// The write failure is the error if the current form of a value of an earlier version could not be stored.
+  private typealias Current = (stored: EncodedValue?, value: Value?, writeFailure: SecretError?)
 
   /// Reads the value. Stores the current form of a value of an earlier version, unless the store cannot be written.
   private func readCurrent(_ hub: ValueHub) throws(SecretError) -> Current {
     for _ in 0..<1000 {
       let stored = try hub.read()
       let value = try coding.decode(stored)
-      guard let stored, let definition, try stored.version != definition.version() else {
-        return Current(stored: stored, value: value)
-      }
-      if let refusal = hub.state.withLock({ $0.refusal }) {
-        return Current(stored: stored, value: value, writeFailure: refusal)
-      }
+      guard let stored, let definition, try stored.version != definition.version() else { return (stored, value, nil) }
+      if let refusal = hub.state.withLock({ $0.refusal }) { return (stored, value, refusal) }
       let migrated = try encode(value)
       do throws(SecretError) {
-        if try hub.replace(stored, with: migrated) { return Current(stored: migrated, value: value) }
+        if try hub.replace(stored, with: migrated) { return (migrated, value, nil) }
       } catch {
         if error.code == .unsupported { hub.state.withLock { $0.refusal = error } }
-        return Current(stored: stored, value: value, writeFailure: error)
+        return (stored, value, error)
       }
     }
     throw Self.tooManyConflicts
@@ -121,9 +113,7 @@ final class TypedValue<Value: Sendable>: Sendable {
     _ transform: @escaping @Sendable (Result<Value?, SecretError>) -> Element
   ) -> AsyncStream<Element> {
     let hub: ValueHub
-    do throws(SecretError) {
-      hub = try self.hub()
-    } catch {
+    do throws(SecretError) { hub = try self.hub() } catch {
       failure.withLock { $0 = error }
       return AsyncStream { continuation in
         continuation.yield(transform(.failure(error)))

@@ -24,8 +24,6 @@ enum SaveResult: Sendable {
   case wasAbsent
   /// The backend contains something else than was expected. It was not changed.
   case isDifferent
-  /// The backend does not keep the version of the value. The old secret was put back.
-  case isNotKept
 }
 
 extension ValueHub {
@@ -55,12 +53,10 @@ extension ValueHub {
   /// The version in the metadata of a secret: 1 if it was stored without one.
   private func version(of metadata: SecretMetadata) throws(SecretError) -> Int {
     guard let text = metadata.attributes[Self.versionAttribute] else { return 1 }
-    guard let version = Int(text), version > 0 else {
-      throw SecretError(
-        .unsupportedVersion, "The attribute \(Self.versionAttribute) of the secret is not a version.",
-        advice: "Store a new value, or restore an earlier version of the secret.")
-    }
-    return version
+    if let version = Int(text), version > 0 { return version }
+    throw SecretError(
+      .unsupportedVersion, "The attribute \(Self.versionAttribute) of the secret is not a version.",
+      advice: "Store a new value, or restore an earlier version of the secret.")
   }
 
   /// Stores the value, or removes it if `value` is `nil`, in one durable step.
@@ -78,14 +74,14 @@ extension ValueHub {
           return .saved
         }
       }
-      let result = try backend.withTransaction { transaction throws(SecretError) -> SaveResult in
+      let result = try backend.withTransaction { transaction throws(SecretError) -> SaveResult? in
         if case .only(let expected) = expectation {
           guard try read(transaction).map(summary) == expected else { return .isDifferent }
         }
         guard let value else { return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent }
-        return try put(value, transaction, in: backend) ? .saved : .isNotKept
+        return try put(value, transaction, in: backend) ? .saved : nil
       }
-      if case .isNotKept = result { throw Self.notKept }
+      guard let result else { throw Self.notKept }
       return result
     } catch {
       throw error.about(identifier)

@@ -174,7 +174,7 @@ final class ValueHub: Sendable, Observable {
       switch result {
       case .saved: publish(.success(value))
       case .wasAbsent: publishIfChanged(to: .success(nil))
-      case .isDifferent, .isNotKept: break
+      case .isDifferent: break
       }
       return result
     }
