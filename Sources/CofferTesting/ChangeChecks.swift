@@ -45,8 +45,7 @@ extension Check {
 
     Check(name: "changes-of-a-transaction", features: [.changes, .transactions]) { context, backend, a in
       let subscriber = Subscriber("a subscriber", context)
-      let b = try context.identifier("b")
-      let never = try context.identifier("never")
+      let (b, never) = try context.identifiers("b", "never")
       try context.cancelTransaction { transaction throws(SecretError) in
         try transaction.store("0", never)
       }

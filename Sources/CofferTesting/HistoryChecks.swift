@@ -32,11 +32,10 @@ extension Check {
     },
 
     Check(name: "restore-of-nothing-changes-nothing", features: .versions) { context, backend, a in
-      let b = try context.identifier("b")
+      let (b, never) = try context.identifiers("b", "never")
       try context.store(["1", "2"], in: a)
       try context.store("1", b)
       let current = try backend.versions(of: a).first?.number ?? 0
-      let never = try context.identifier("never")
       for (identifier, number) in [
         (a, current), (a, current + 1000), (b, nil), (b, current + 1000), (never, nil), (never, current),
       ] {

@@ -147,10 +147,8 @@ extension ConformanceContext {
   var other: SecretMetadata { SecretMetadata(attributes: sample.attributes.isEmpty ? [:] : ["other": "1"]) }
 
   func metadata(_ identifier: SecretIdentifier) throws -> SecretMetadata {
-    guard let item = try backend.item(identifier) else {
-      throw Expectation("item, after a store", expected: "an item", found: "nil")
-    }
-    return item.metadata
+    if let item = try backend.item(identifier) { return item.metadata }
+    throw Expectation("item, after a store", expected: "an item", found: "nil")
   }
 
   /// Compares the metadata of the current version as ``expectMetadata(_:in:_:)`` does.

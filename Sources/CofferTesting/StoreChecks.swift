@@ -19,7 +19,7 @@ extension Check {
     },
 
     Check(name: "move") { context, backend, a in
-      let (b, never) = (try context.identifier("b"), try context.identifier("never"))
+      let (b, never) = try context.identifiers("b", "never")
       try context.store("1", a, context.sample)
       try backend.move(a, to: b, replacing: false)
       try context.expectValue("1", b, "after move, under the new name")

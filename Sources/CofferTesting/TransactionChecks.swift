@@ -4,10 +4,8 @@ internal import Synchronization
 extension Check {
   static let transactionChecks: [Check] = [
     Check(name: "transaction-commits-all", features: .transactions) { context, backend, a in
-      let b = try context.identifier("b")
-      let removed = try context.identifier("removed")
-      try context.store("before", a)
-      try context.store("before", removed)
+      let (b, removed) = try context.identifiers("b", "removed")
+      try context.store(["before"], in: a, removed)
       let sample = context.sample
       let isRemoved = try backend.withTransaction { transaction throws(SecretError) in
         try transaction.store("after", a)
@@ -68,8 +66,7 @@ extension Check {
     },
 
     Check(name: "transaction-that-throws-changes-nothing", features: .transactions) { context, _, a in
-      let b = try context.identifier("b")
-      let c = try context.identifier("c")
+      let (b, c) = try context.identifiers("b", "c")
       try context.store("a", a, context.sample)
       try context.store("b", b)
       let situation = "after a transaction whose closure threw"

@@ -132,8 +132,7 @@ extension Check {
 
     Check(name: "transaction-makes-versions", features: .versions) { context, backend, a in
       let b = try context.identifier("b")
-      try context.store("0", a)
-      try context.store("0", b)
+      try context.store(["0"], in: a, b)
       try context.cancelTransaction { transaction throws(SecretError) in
         try transaction.store("never", a)
         try transaction.remove(b)
@@ -153,8 +152,7 @@ extension Check {
     },
 
     Check(name: "erase-in-a-transaction", features: .versions) { context, backend, a in
-      let b = try context.identifier("b")
-      let removed = try context.identifier("removed")
+      let (b, removed) = try context.identifiers("b", "removed")
       try context.store(["1", "2"], in: a, b, removed)
       try backend.remove(removed)
       try context.cancelTransaction { transaction throws(SecretError) in
