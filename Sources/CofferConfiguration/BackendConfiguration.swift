@@ -131,12 +131,9 @@ public struct BackendConfiguration: Sendable {
 
   /// The path of the vault in the environment, or `nil` if no variable names one.
   var namedVaultPath: String? {
-    if let selection = environment.nonEmpty("COFFER_BACKEND").flatMap(providers.selection),
-      selection.name == .vault, let path = selection.place
-    {
-      return path
-    }
-    return environment.nonEmpty("COFFER_VAULT")
+    let selection = environment.nonEmpty("COFFER_BACKEND").flatMap(providers.selection)
+    let path = selection?.name == BackendName.vault ? selection?.place : nil
+    return path ?? environment.nonEmpty("COFFER_VAULT")
   }
 
   /// The vault's path if no option and no variable sets another.

@@ -33,8 +33,7 @@ struct SecretSource: Sendable {
         let all = try backend.secrets(inService: scope.service)
         return Dictionary(uniqueKeysWithValues: all.map { ($0.identifier, $0.value) })
       }
-      guard let secret = try backend.lookUp(wanted) else { return [:] }
-      return [wanted: secret]
+      return try backend.lookUp(wanted).map { [wanted: $0] } ?? [:]
     }
     return SecretsSnapshot(source: self, secrets: secrets)
   }

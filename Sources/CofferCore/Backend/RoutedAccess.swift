@@ -1,14 +1,8 @@
 /// A transaction that asks for each call who gets it: a backend, another transaction, or something in front of them.
 struct RoutedAccess: SecretTransaction {
-  let receiver: (SecretCall) throws(SecretError) -> any SecretAccess
   /// Is called after each call that has changed something.
-  let noteChange: () -> Void
-
-  init(
-    noteChange: @escaping () -> Void = {}, _ receiver: @escaping (SecretCall) throws(SecretError) -> any SecretAccess
-  ) {
-    (self.receiver, self.noteChange) = (receiver, noteChange)
-  }
+  var noteChange: () -> Void = {}
+  let receiver: (SecretCall) throws(SecretError) -> any SecretAccess
 
   /// Runs `body` with a transaction on `base`, whose calls throw `.conflict` after `body` has returned.
   static func whileOpen<R, E: Error>(
