@@ -114,9 +114,7 @@ private struct MigrationStep: Sendable {
   }
 
   /// Returns the steps in the order in which they lead to `type`. Throws `.invalidMigration` if they are not one chain.
-  static func chain<Value>(_ steps: [MigrationStep], to type: Value.Type) throws(SecretError)
-    -> [MigrationStep]
-  {
+  static func chain<Value>(_ steps: [MigrationStep], to type: Value.Type) throws(SecretError) -> [MigrationStep] {
     for (index, step) in steps.enumerated() {
       if steps[..<index].contains(where: { $0.to == step.to }) { throw invalid("Two steps lead to \(step.to).") }
       if steps[..<index].contains(where: { $0.from == step.from }) {

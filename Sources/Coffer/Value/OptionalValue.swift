@@ -18,9 +18,7 @@ extension Optional: OptionalValue where Wrapped: Codable {
     try decoded(from: secret, by: coder) ?? .none
   }
 
-  static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws
-    -> Self?
-  {
+  static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self? {
     do {
       return try coder.decodeFlattened(Wrapped.self, from: secret).map { .some($0) }
     } catch {
@@ -51,9 +49,7 @@ extension SecretCoder {
   }
 
   /// Decodes a value of `type`, or of the type that it wraps. Returns `nil` if the bytes are an encoded `nil`.
-  func decodeFlattened<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws
-    -> Value?
-  {
+  func decodeFlattened<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value? {
     guard let optional = type as? any OptionalValue.Type else { return try decode(type, from: secret) }
     guard let value = try optional.decoded(from: secret, by: self) else { return nil }
     return value as? Value
@@ -61,9 +57,7 @@ extension SecretCoder {
 
   /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed`. The coder's error is
   /// dropped, because it quotes the value.
-  func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: EncodedValue) throws(SecretError)
-    -> Value?
-  {
+  func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: EncodedValue) throws(SecretError) -> Value? {
     do {
       return try decodeFlattened(type, from: stored.secret)
     } catch {

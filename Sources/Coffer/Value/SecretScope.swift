@@ -19,8 +19,7 @@ public struct SecretScope: Sendable {
 
   /// Creates a scope of the values of `service` in `backend`, or in ``DefaultBackend``. Nothing is read.
   public init(service: String, backend: (any SecretBackend)? = nil) {
-    self.service = service
-    self.backend = backend
+    (self.service, self.backend) = (service, backend)
   }
 
   /// The scope of a value: `service` and `backend`, if they are given, go before those of `scope`.

@@ -32,9 +32,7 @@ package protocol BackendProvider: Sendable {
   ///
   /// Throws `.unsupported` if the program was built without the backend.
   func backend(
-    at place: String?,
-    in configuration: BackendConfiguration,
-    additionalCredentials: [VaultCredentialSource],
+    at place: String?, in configuration: BackendConfiguration, additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend
 }

@@ -37,9 +37,7 @@ struct KeyringProvider: BackendProvider {
   }
 
   func backend(
-    at place: String?,
-    in configuration: BackendConfiguration,
-    additionalCredentials: [VaultCredentialSource],
+    at place: String?, in configuration: BackendConfiguration, additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     #if Keyring

@@ -28,9 +28,7 @@ struct VaultProvider: BackendProvider {
   func absence(in configuration: BackendConfiguration) -> String { "no vault at \(configuration.vaultPath)" }
 
   func backend(
-    at place: String?,
-    in configuration: BackendConfiguration,
-    additionalCredentials: [VaultCredentialSource],
+    at place: String?, in configuration: BackendConfiguration, additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     if place == nil && configuration.namedVaultPath == nil {

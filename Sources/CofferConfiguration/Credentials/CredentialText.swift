@@ -53,9 +53,7 @@ enum CredentialText {
   }
 
   /// The passphrase in `text`, which may end in one LF that is not part of it.
-  static func passphrase(in text: SecretBytes, from name: String) throws(SecretError)
-    -> VaultCredential
-  {
+  static func passphrase(in text: SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     let length = text.withBytes { $0.isEmpty || $0[$0.count - 1] != 10 ? $0.count : $0.count - 1 }
     try requireText(length > 0, from: name)
     return .passphrase(text.prefix(length))

@@ -17,8 +17,7 @@ final class SecretServiceConnection: Sendable {
   private let expectsSession = Atomic(false)
 
   init(environment: [String: String], options: KeyringOptions) {
-    self.environment = environment
-    self.options = options
+    (self.environment, self.options) = (environment, options)
   }
 
   /// Gives successive operations one deadline: `options.timeout`, and half a second more for each. The time

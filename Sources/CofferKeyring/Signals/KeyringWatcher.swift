@@ -13,8 +13,7 @@ final class KeyringWatcher: Sendable {
   private let running = Mutex<SignalThread?>(nil)
 
   init(environment: [String: String], options: KeyringOptions) {
-    self.environment = environment
-    self.options = options
+    (self.environment, self.options) = (environment, options)
   }
 
   func subscribe() -> AsyncStream<SecretChange> {
