@@ -15,9 +15,8 @@ final class CancellableCall<R>: Sendable {
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
     let ended = DispatchSemaphore(value: 0)
     let isCancelledOnRelease = Atomic(true)
-    var result: Result<R, ServiceFailure>
+    var result: Result<R, ServiceFailure> = .failure(.failed("the system has no thread for the call"))
 
-    init() { result = .failure(.failed("the system has no thread for the call")) }
     deinit { g_object_unref(cancellable) }
   }
 

@@ -13,16 +13,8 @@ package final class WatchThread: Sendable {
 
   package static let shared = WatchThread()
 
-  private struct Directory {
-    let watch: Int32
-    let name: String
-    let handler: Handler
-  }
-  private struct Period {
-    let length: Duration
-    var next: ContinuousClock.Instant
-    let handler: Handler
-  }
+  private typealias Directory = (watch: Int32, name: String, handler: Handler)
+  private typealias Period = (length: Duration, next: ContinuousClock.Instant, handler: Handler)
   /// What the running thread waits on.
   private struct Descriptors: Sendable {
     /// `nil` if the user has no inotify instance left.
@@ -64,7 +56,7 @@ package final class WatchThread: Sendable {
       let watch = inotify_add_watch(events.number, directory.path, UInt32(mask))
       if watch == -1 { throw FileSystemError(errno) }
       state.nextKey += 1
-      state.directories[state.nextKey] = Directory(watch: watch, name: name, handler: handler)
+      state.directories[state.nextKey] = (watch, name, handler)
       return state.nextKey
     }
     return Watch(thread: self, key: key)
@@ -77,7 +69,7 @@ package final class WatchThread: Sendable {
   {
     let key = try start { state, descriptors throws(FileSystemError) in
       state.nextKey += 1
-      state.periods[state.nextKey] = Period(length: period, next: .now + period, handler: handler)
+      state.periods[state.nextKey] = (period, ContinuousClock.now + period, handler)
       descriptors.signal()
       return state.nextKey
     }
