@@ -6,6 +6,11 @@ extension SecretBackend {
     try items(inService: service).map(\.identifier)
   }
 
+  /// Returns these identifiers, and then those of the removed secrets that can be restored.
+  func formerIdentifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try identifiers(inService: service) + removedItems(inService: service).map(\.identifier)
+  }
+
   /// Returns the secrets that exist. Reads those in `service` together.
   func secrets(
     _ identifiers: [SecretIdentifier], together service: String? = nil

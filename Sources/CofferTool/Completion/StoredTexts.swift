@@ -30,9 +30,7 @@ struct StoredTexts {
       UnreadableItems.leaveOut(of: backend)
       switch value {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)
-      case .formerNames:
-        let removed = try backend.removedItems(inService: service)
-        return try (backend.identifiers(inService: service) + removed.map(\.identifier)).map(\.account)
+      case .formerNames: return try backend.formerIdentifiers(inService: service).map(\.account)
       case .services: return Set(try backend.identifiers(inService: nil).map(\.service)).sorted()
       case .keySlots:
         guard let vault = backend as? VaultBackend else { return [] }

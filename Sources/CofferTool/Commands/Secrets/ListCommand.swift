@@ -144,8 +144,7 @@ private struct FormerValues {
   private(set) var latest = Date.distantPast
 
   mutating func collect(from vault: VaultBackend, _ isFormer: (SecretVersion) -> Bool) throws(SecretError) {
-    let removed = try vault.removedItems(inService: nil).map(\.identifier)
-    for identifier in try vault.items(inService: nil).map(\.identifier) + removed {
+    for identifier in try vault.formerIdentifiers(inService: nil) {
       for version in try vault.versions(of: identifier) where version.kind != .removal && isFormer(version) {
         guard let value = try vault.secret(identifier, version: version.number)?.value else { continue }
         fingerprints.insert(value.fingerprint(under: key))

@@ -82,10 +82,7 @@ struct RestoreCommand: ParsableCommand {
 
   /// The named secrets, or every secret that the service has or had.
   private func identifiers(in backend: any SecretBackend) throws -> [SecretIdentifier] {
-    if names.isEmpty {
-      return try backend.identifiers(inService: global.serviceName)
-        + backend.removedItems(inService: global.serviceName).map(\.identifier)
-    }
+    if names.isEmpty { return try backend.formerIdentifiers(inService: global.serviceName) }
     let identifiers = try global.identifiers(names)
     for identifier in identifiers where try backend.versions(of: identifier).isEmpty {
       throw MissingSecret.failure(identifier, in: backend)

@@ -47,8 +47,7 @@ struct HistoryLimitCommand: ParsableCommand {
   private func confirm(_ limit: HistoryLimit, in backend: VaultBackend) throws {
     let oldest = Date(timeIntervalSinceNow: -86_400 * Double(limit.days))
     var (erased, lost) = (0, 0)
-    let removed = try backend.removedItems(inService: nil).map(\.identifier)
-    for identifier in try backend.identifiers(inService: nil) + removed {
+    for identifier in try backend.formerIdentifiers(inService: nil) {
       let versions = try backend.versions(of: identifier)
       // Each version with the one that replaced it, newest first.
       let earlier = zip(versions.dropFirst(), versions).filter { $0.0.kind == .earlier }
