@@ -213,10 +213,7 @@ enum GitWorkTree {
     let name = String(Path.name(of: path))
     var pattern = "/" + name.escaped { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : nil }
     let needsQuotes = pattern.unicodeScalars.contains { $0.properties.isWhitespace || $0 == "\"" || $0.value < 0x20 }
-    if needsQuotes {
-      let escapes: [Unicode.Scalar: String] = ["\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"]
-      pattern = "\"" + pattern.escaped { escapes[$0] } + "\""
-    }
+    if needsQuotes { pattern = "\"" + pattern.escaped(\.shortEscape) + "\"" }
     return "\(pattern) -text diff=coffer merge=coffer"
   }
 

@@ -6,14 +6,8 @@ extension String {
   /// The text, with an escape for every character that a terminal obeys, reorders or does not show.
   var printable: String {
     escaped { scalar in
-      switch scalar {
-      case "\n": "\\n"
-      case "\r": "\\r"
-      case "\t": "\\t"
-      case _ where scalar.isUnsafeOnTerminal:
-        "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
-      default: nil
-      }
+      guard scalar.isUnsafeOnTerminal else { return nil }
+      return scalar.shortEscape ?? "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
     }
   }
 
@@ -46,16 +40,19 @@ extension Unicode.Scalar {
 }
 
 extension Unicode.Scalar {
-  /// What stands for the character in a JSON string, or `nil` if it stays as it is.
-  var escapeInJSON: String? {
+  /// The escape of a quote, a backslash, a line end or a tab in two characters.
+  var shortEscape: String? {
     switch self {
     case "\"", "\\": "\\" + String(self)
     case "\n": "\\n"
     case "\r": "\\r"
     case "\t": "\\t"
-    default: isUnsafeOnTerminal ? codeInJSON : nil
+    default: nil
     }
   }
+
+  /// What stands for the character in a JSON string, or `nil` if it stays as it is.
+  var escapeInJSON: String? { shortEscape ?? (isUnsafeOnTerminal ? codeInJSON : nil) }
 
   fileprivate var codeInJSON: String {
     String(self).utf16.map { unit in
