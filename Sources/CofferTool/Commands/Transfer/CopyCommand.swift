@@ -154,9 +154,7 @@ struct CopyCommand: ParsableCommand {
   private static func passOver(_ items: [UnlistedItem]) -> [String] {
     for item in items {
       let reason =
-        item.identifier.map {
-          "another item with the name “\(SecretReference.text(of: $0))” is read instead of it"
-        }
+        item.identifier.map { "another item with the name “\(SecretReference.text(of: $0))” is read instead of it" }
         ?? "it has no service and user name"
       note("secret: “\(item.title.printable)” was not copied: \(reason).")
     }
@@ -188,11 +186,8 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {
-    var areSame = from.name == to.name
     // Two collections of a keyring are different stores.
-    if let source = from.place, let target = to.place {
-      areSame = areSame && source == target
-    }
+    var areSame = from.name == to.name && (from.place == nil || to.place == nil || from.place == to.place)
     if let source = source as? VaultBackend, let target = target as? VaultBackend {
       areSame = try source.description().id == target.description().id && source.isSamePlace(as: target)
     }

@@ -125,13 +125,11 @@ struct ExportCommand: ParsableCommand {
   }
 
   private func stored(in backend: any SecretBackend) throws -> [ExchangedSecret] {
-    var secrets: [Secret]
-    if names.isEmpty {
-      UnreadableItems.leaveOut(of: backend)
-      secrets = try backend.secrets(inService: allServices ? nil : global.serviceName)
-    } else {
-      secrets = try global.identifiers(names).map(backend.existing)
-    }
+    if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
+    var secrets =
+      try names.isEmpty
+      ? backend.secrets(inService: allServices ? nil : global.serviceName)
+      : global.identifiers(names).map(backend.existing)
     let left = try global.identifiers(except)
     if let missing = Set(left).subtracting(secrets.map(\.identifier)).min() {
       throw MissingSecret.failure(missing, in: backend)
@@ -148,9 +146,7 @@ struct ExportCommand: ParsableCommand {
       let identifiers = Set(kept.map(\.identifier))
       secrets.removeAll { !identifiers.contains($0.identifier) }
     }
-    return secrets.map {
-      ExchangedSecret(identifier: $0.identifier, value: $0.value, metadata: $0.metadata)
-    }
+    return secrets.map { ExchangedSecret(identifier: $0.identifier, value: $0.value, metadata: $0.metadata) }
   }
 
   private func githubVariables() throws -> Descriptor {

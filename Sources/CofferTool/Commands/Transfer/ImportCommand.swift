@@ -58,14 +58,9 @@ struct ImportCommand: ParsableCommand {
 
   func run() throws {
     let backend = try global.open(to: .change)
-    let secrets: [ExchangedSecret]
-    switch from {
-    case nil: secrets = try secretsOfFile()
-    case .pass:
-      // Reports a backend that cannot be opened before gpg prompts for a passphrase.
-      _ = try backend.identifiers(inService: global.serviceName)
-      secrets = try secretsOfPass()
-    }
+    // Reports a backend that cannot be opened before gpg prompts for a passphrase.
+    if from == .pass { _ = try backend.identifiers(inService: global.serviceName) }
+    let secrets = try from == .pass ? secretsOfPass() : secretsOfFile()
     if !verbatim { try Self.requireValues(secrets) }
     var plan = Plan()
     var stored = 0
@@ -168,13 +163,12 @@ struct ImportCommand: ParsableCommand {
     var plan = Plan()
     for secret in secrets {
       let existing = try lookUp(secret.identifier)
-      let exists = existing != nil
-      if let existing, existing.isEqual(to: secret.value) {
+      if existing?.isEqual(to: secret.value) == true {
         plan.same += 1
-      } else if exists && !overwrite {
+      } else if existing != nil && !overwrite {
         plan.conflicts.append(secret.identifier)
       } else {
-        if exists { plan.replaced += 1 }
+        if existing != nil { plan.replaced += 1 }
         plan.stored.append(secret)
       }
     }
