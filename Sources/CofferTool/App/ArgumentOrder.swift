@@ -12,16 +12,10 @@ enum ArgumentOrder {
     var index = 0
     while index < arguments.count {
       let argument = arguments[index]
-      let name = argument.prefix { $0 != "=" }
-      if optionsWithValue.contains(argument) {
-        index += 2
-      } else if flags.contains(argument) || (name.hasPrefix("--") && optionsWithValue.contains(String(name)))
-        || (argument.hasPrefix("-s") && argument.utf8.count > 2)  // -sSERVICE
-      {
-        index += 1
-      } else {
-        break
-      }
+      let name = String(argument.prefix { $0 != "=" })
+      let isJoined = argument.hasPrefix("-s") && argument.utf8.count > 2  // -sSERVICE
+      guard isJoined || flags.contains(argument) || optionsWithValue.contains(name) else { break }
+      index += optionsWithValue.contains(argument) ? 2 : 1
     }
     guard index > 0, index < arguments.count else { return arguments }
     let rest = arguments[index...]

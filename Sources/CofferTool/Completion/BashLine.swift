@@ -9,13 +9,7 @@ struct BashLine {
   enum Quote {
     case none, single, double, dollar
 
-    fileprivate var mark: String {
-      switch self {
-      case .none: ""
-      case .single, .dollar: "'"
-      case .double: "\""
-      }
-    }
+    fileprivate var mark: String { self == .none ? "" : self == .double ? "\"" : "'" }
   }
 
   /// The words before the current one. `nil`: the word has an expansion, so its text is not known.

@@ -22,14 +22,8 @@ struct Finding: Encodable {
 
   /// The finding as text. Escapes control characters, which a path may contain.
   var lines: String {
-    let mark =
-      switch grade {
-      case .ok: "ok  "
-      case .note: "note"
-      case .bad: "BAD "
-      }
-    let line = "\(mark) \(subject): \(text.printable)\n"
-    guard let advice else { return line }
-    return line + "     → \(advice.printable)\n"
+    let mark = grade == .ok ? "ok  " : grade == .note ? "note" : "BAD "
+    let end = advice.map { "     → \($0.printable)\n" } ?? ""
+    return "\(mark) \(subject): \(text.printable)\n\(end)"
   }
 }

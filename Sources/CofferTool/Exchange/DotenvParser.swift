@@ -62,11 +62,8 @@ struct DotenvParser {
       // A comment begins after a blank.
       if index > start, peek(bytes) == UInt8(ascii: "#") { index -= 1 }
     }
-    let value: SecretBytes
-    switch peek(bytes) {
-    case let quote? where "'\"".utf8.contains(quote): value = try quoted(quote, bytes)
-    default: value = try bare(bytes)
-    }
+    let value =
+      if let quote = peek(bytes), "'\"".utf8.contains(quote) { try quoted(quote, bytes) } else { try bare(bytes) }
     let end = index
     skipBlanks(bytes)
     guard atLineEnd(bytes) || (index > end && peek(bytes) == UInt8(ascii: "#")) else {
@@ -132,13 +129,7 @@ struct DotenvParser {
   }
 
   private static func escaped(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "n"): UInt8(ascii: "\n")
-    case UInt8(ascii: "r"): UInt8(ascii: "\r")
-    case UInt8(ascii: "t"): UInt8(ascii: "\t")
-    case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "$"), UInt8(ascii: "`"): byte
-    default: nil
-    }
+    zip("nrt\\\"$`".utf8, "\n\r\t\\\"$`".utf8).first { $0.0 == byte }?.1
   }
 
   private func peek(_ bytes: Span<UInt8>) -> UInt8? { index < bytes.count ? bytes[index] : nil }
