@@ -5,17 +5,16 @@ extension SecretBytes {
   /// for tabs and line ends (LF and CR LF).
   var isPlainText: Bool {
     withBytes { bytes in
-      do {
-        var scalars = try UTF8Span(validating: bytes).makeUnicodeScalarIterator()
-        var isAfterReturn = false
-        while let scalar = scalars.next() {
-          // Without a line feed, a carriage return lets later text cover earlier text.
-          if isAfterReturn && scalar != "\n" { return false }
-          isAfterReturn = scalar == "\r"
-          if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
-        }
-        return !isAfterReturn
-      } catch { return false }
+      guard let text = try? UTF8Span(validating: bytes) else { return false }
+      var scalars = text.makeUnicodeScalarIterator()
+      var isAfterReturn = false
+      while let scalar = scalars.next() {
+        // Without a line feed, a carriage return lets later text cover earlier text.
+        if isAfterReturn && scalar != "\n" { return false }
+        isAfterReturn = scalar == "\r"
+        if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
+      }
+      return !isAfterReturn
     }
   }
 

@@ -81,7 +81,8 @@ struct EditorCommand {
 }
 
 extension EditorCommand {
-  /// The last component of the program's path without links, and whether the file is a script.
+  /// The last component of the program's path without links, and whether the file cannot be read or is a script, which
+  /// could start any editor with any options.
   private typealias Program = (name: String, isScript: Bool)
 
   /// The program that the command starts, without the links that lead to it. `nil` if the command is more than a
@@ -96,12 +97,7 @@ extension EditorCommand {
     guard let resolved = realpath(file.path, nil) else { return nil }
     defer { free(resolved) }
     let real = String(cString: resolved)
-    return (real.split(separator: "/").last.map(String.init) ?? "", isScript(real))
-  }
-
-  /// Whether the file cannot be read or is a script, which could start any editor with any options.
-  private static func isScript(_ path: String) -> Bool {
-    let start = beginning(ofFile: path, count: 2) ?? []
-    return start.count < 2 || start == Array("#!".utf8)
+    let start = beginning(ofFile: real, count: 2) ?? []
+    return (String(Path.name(of: real)), start.count < 2 || start == Array("#!".utf8))
   }
 }

@@ -21,10 +21,8 @@ struct GitCredential {
   private static let noUsername = "(none)"
 
   init(_ lines: GitCredentialLines) {
-    protocolName = lines.text("protocol")
-    host = lines.text("host")
-    path = lines.text("path")
-    username = lines.text("username")
+    (protocolName, host) = (lines.text("protocol"), lines.text("host"))
+    (path, username) = (lines.text("path"), lines.text("username"))
   }
 
   /// The credential that a stored secret is for, or `nil` if the secret is not one of git's.

@@ -33,11 +33,8 @@ struct GitCredentialLines {
         guard let text = Self.text(value) else {
           throw .usage("The value of \(key.printable) on line \(number) of the input is not UTF-8. Nothing was done.")
         }
-        if key.hasSuffix("[]") {
-          texts[key] = text.isEmpty ? [] : (texts[key] ?? []) + [text]
-        } else {
-          texts[key] = [text]
-        }
+        let earlier = key.hasSuffix("[]") ? texts[key] ?? [] : []
+        texts[key] = key.hasSuffix("[]") && text.isEmpty ? [] : earlier + [text]
       }
       return (secrets, texts)
     }
