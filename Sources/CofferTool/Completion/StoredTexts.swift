@@ -26,8 +26,7 @@ struct StoredTexts {
       let options = try GlobalOptions.parse(options)
       let service = SecretReference.service(options.service)
       // The Tab key must never cause a prompt or a delay.
-      let backend = try BackendOptions.open(options.selected(), .current().unattended)
-      UnreadableItems.leaveOut(of: backend)
+      let backend = try UnreadableItems.leaveOut(of: BackendOptions.open(options.selected(), .current().unattended))
       switch value {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)
       case .formerNames: return try backend.formerIdentifiers(inService: service).map(\.account)

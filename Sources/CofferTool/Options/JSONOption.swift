@@ -12,4 +12,7 @@ struct JSONOption: ParsableArguments {
   ) throws {
     if json { try Output.standard.json(value()) } else { try Output.standard.write(text()) }
   }
+
+  /// Prints `object` as JSON with the option, and nothing without it.
+  func print(_ object: JSONObject) throws { if json { try Output.standard.json(object) } }
 }

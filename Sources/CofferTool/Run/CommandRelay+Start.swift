@@ -45,7 +45,7 @@ extension CommandRelay {
     withExtendedLifetime((inner.terminal, otherEnd)) {}
     if !onTerminal.contains(STDIN_FILENO) { redirectToNullDevice([STDIN_FILENO]) }
     let shown = RedactedStream(from: inner.controller, to: outer.descriptor, patterns)
-    let session = Session(outer: outer, shown: shown, channel: SessionChannel(descriptor: channel))
+    let session: Session = (outer, shown, SessionChannel(descriptor: channel))
     return CommandRelay(
       process: process, signals: signals, outputs: piped + [shown], session: session,
       ownsTerminal: ownsTerminal)

@@ -20,13 +20,8 @@ final class CommandRelay {
   /// When to stop reading the output of a command that has ended. Its background processes may still write.
   var drainEnds: ContinuousClock.Instant?
 
-  /// The parts of a relay with a terminal.
-  struct Session {
-    let outer: OuterTerminal
-    /// The output of the inner terminal.
-    let shown: RedactedStream
-    let channel: SessionChannel
-  }
+  /// The parts of a relay with a terminal. `shown` is the output of the inner terminal.
+  typealias Session = (outer: OuterTerminal, shown: RedactedStream, channel: SessionChannel)
 
   init(
     process: pid_t, signals: consuming BlockedSignals, outputs: [RedactedStream], session: Session?,

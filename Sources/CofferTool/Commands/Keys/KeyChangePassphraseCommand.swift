@@ -46,7 +46,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
       inform("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
       try editor.printNewPin(format)
     } else {
-      if format.json { try Output.standard.json(["newMasterKey": false]) }
+      try format.print(["newMasterKey": false])
       note(
         """
         The master key stays, because a new one needs the credentials of \(missing.map(\.summary).joined(separator: ", ")). \

@@ -113,8 +113,7 @@ struct ListCommand: ParsableCommand {
       func isFormer(_ version: SecretVersion) -> Bool {
         change.map { version.number <= $0 } ?? (version.date <= moment)
       }
-      var known = versioned == nil ? nil : FormerValues()
-      if let versioned { try known?.collect(from: versioned, isFormer) }
+      let known = try versioned.map { try FormerValues(of: $0, isFormer) }
       items = try items.filter { item in
         let modified = item.metadata.modified ?? .distantPast
         guard let versioned, let known else { return modified <= moment }
@@ -143,7 +142,7 @@ private struct FormerValues {
   /// When the last of them was stored.
   private(set) var latest = Date.distantPast
 
-  mutating func collect(from vault: VaultBackend, _ isFormer: (SecretVersion) -> Bool) throws(SecretError) {
+  init(of vault: VaultBackend, _ isFormer: (SecretVersion) -> Bool) throws(SecretError) {
     for identifier in try vault.formerIdentifiers(inService: nil) {
       for version in try vault.versions(of: identifier) where version.kind != .removal && isFormer(version) {
         guard let value = try vault.secret(identifier, version: version.number)?.value else { continue }

@@ -100,14 +100,10 @@ struct InitCommand: ParsableCommand {
     let (id, isChosen) = try record(
       path, keyFile: credential.keyFile?.path, advice: "Select it with --vault and COFFER_KEY_FILE.")
     changed("The vault \(path) was created.")
-    if format.json {
-      let report: JSONObject = [
-        "backend": "vault", "vault": path, "id": id, "keyFile": credential.keyFile?.path,
-        "madeKeyFile": created != nil, "policy": isInRepository ? "versioned" : "strict",
-        "recorded": isChosen,
-      ]
-      try Output.standard.json(report)
-    }
+    try format.print([
+      "backend": "vault", "vault": path, "id": id, "keyFile": credential.keyFile?.path,
+      "madeKeyFile": created != nil, "policy": isInRepository ? "versioned" : "strict", "recorded": isChosen,
+    ])
     Self.explain(credential, at: path)
     if isChosen { Self.noteNext() }
     if !isKnown { VaultNotes.say(.unrecorded, of: path) }
@@ -193,12 +189,9 @@ struct InitCommand: ParsableCommand {
     }
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)
-    if format.json {
-      let report: JSONObject = [
-        "backend": selected.description, "vault": vault, "id": id, "madeKeyFile": false, "recorded": true,
-      ]
-      try Output.standard.json(report)
-    }
+    try format.print([
+      "backend": selected.description, "vault": vault, "id": id, "madeKeyFile": false, "recorded": true,
+    ])
     inform("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
     if selected.name == .vault { Self.noteKeyring() }
   }
