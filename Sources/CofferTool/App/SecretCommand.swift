@@ -15,8 +15,7 @@ struct SecretCommand: ParsableCommand {
 
   private static let commands: KeyValuePairs<String, [any ParsableCommand.Type]> = [
     "Secrets": [
-      SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
-      MoveCommand.self,
+      SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self, MoveCommand.self,
       RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self, RestoreCommand.self,
       WatchCommand.self,
     ],

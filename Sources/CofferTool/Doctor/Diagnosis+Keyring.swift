@@ -8,8 +8,7 @@ extension Diagnosis {
     let status = KeyringBackend.probe(environment: configuration.environmentWithoutKeys, collection: collection)
     guard status.isBusReachable else {
       let absence = SecretError(
-        .unavailable, "There is no session bus, so no keyring can be reached.", advice: "Use another backend."
-      )
+        .unavailable, "There is no session bus, so no keyring can be reached.", advice: "Use another backend.")
       return add("bus", status.problem ?? absence)
     }
     add(.ok, "bus", "\(status.busAddress ?? "the session bus") responds")

@@ -125,8 +125,7 @@ extension Diagnosis {
     if notices.contains(.versioned) {
       add(
         .ok, "trust",
-        "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key"
-      )
+        "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key")
     } else if !notices.contains(.unrecorded) {
       add(.ok, "trust", "the policy is strict: an older copy of the vault is refused")
     }
@@ -194,8 +193,7 @@ extension Diagnosis {
     if count > 0 {
       add(
         .note, "directory", "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)",
-        "They hold nothing that the vault lacks. The next rewrite removes them."
-      )
+        "They hold nothing that the vault lacks. The next rewrite removes them.")
     }
     // Syncthing inserts the mark before the last dot of a name.
     let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name[...]

@@ -99,11 +99,8 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
           let line = start..<end
           start = end + 1
           if line.count < 8 { continue }
-          let escaped = TemplateFilter.escaped(bytes.extracting(line)) {
-            $0 == UInt8(ascii: "%") ? "%25" : nil
-          }
           writer.append("::add-mask::")
-          writer.append(escaped)
+          writer.append(TemplateFilter.escaped(bytes.extracting(line)) { $0 == UInt8(ascii: "%") ? "%25" : nil })
           writer.append("\n")
         }
       }

@@ -18,8 +18,7 @@ struct PasswordStore {
     guard let directory = given ?? home.map({ $0 + "/.password-store" }) else {
       throw Failure(
         .configuration,
-        "There is no home directory, so ~/.password-store does not exist. Give the directory of the password store."
-      )
+        "There is no home directory, so ~/.password-store does not exist. Give the directory of the password store.")
     }
     self.directory = directory
     // The variables that open a vault have been removed: see Environment.
@@ -61,8 +60,7 @@ struct PasswordStore {
       if entry.unicodeScalars.contains("\u{FFFD}") {
         throw Failure(
           .usage,
-          "The name of the file \(path)/\(entry) is not UTF-8, or has a U+FFFD.", advice: "Rename the file."
-        )
+          "The name of the file \(path)/\(entry) is not UTF-8, or has a U+FFFD.", advice: "Rename the file.")
       }
       guard stat("\(path)/\(entry)", &status) == 0 else { throw Self.unreadable("\(path)/\(entry)", errno) }
       if status.st_mode & S_IFMT == S_IFDIR {

@@ -11,9 +11,7 @@ enum ProgramJSON {
 
   static func decode<T: Decodable>(_ text: SecretBytes, as type: T.Type, expected: String) throws(Failure) -> T {
     let data = text.withBytes { $0.withUnsafeBytes { Data($0) } }
-    do {
-      return try JSONDecoder().decode(type, from: data)
-    } catch {
+    do { return try JSONDecoder().decode(type, from: data) } catch {
       throw .usage("The input is not valid JSON of the expected form: \(expected).")
     }
   }

@@ -6,8 +6,6 @@ extension SecretBackend {
   /// its value is the password.
   func latestLogin(inService service: String) throws(SecretError) -> SecretIdentifier? {
     let items = try items(inService: service)
-    return items.max {
-      ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast)
-    }?.identifier
+    return items.max { ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast) }?.identifier
   }
 }

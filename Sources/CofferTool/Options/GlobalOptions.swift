@@ -121,8 +121,7 @@ struct GlobalOptions: StoreOptions {
     let identifier = try identifier(name)
     guard !identifier.account.utf8.starts(with: SecretReference.scheme.utf8) else {
       throw Failure.usage(
-        "A name that begins with \(SecretReference.scheme) would be taken for a reference.", advice: "Choose another."
-      )
+        "A name that begins with \(SecretReference.scheme) would be taken for a reference.", advice: "Choose another.")
     }
     return identifier
   }

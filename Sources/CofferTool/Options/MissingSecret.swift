@@ -33,9 +33,7 @@ enum MissingSecret {
 
   private static func suggestion(for identifier: SecretIdentifier, in backend: any SecretBackend) -> String? {
     let others: [SecretIdentifier]
-    do throws(SecretError) {
-      others = try backend.identifiers(inService: nil)
-    } catch {
+    do throws(SecretError) { others = try backend.identifiers(inService: nil) } catch {
       return nil  // the command reports the missing secret in any case
     }
     let names = others.filter { $0.service == identifier.service }.map(\.account)

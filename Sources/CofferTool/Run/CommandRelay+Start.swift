@@ -22,8 +22,7 @@ extension CommandRelay {
 
     // Only the command keeps its input open, so that the input's writer notices when the command closes it.
     guard let outer else {
-      let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
-        spawn throws(FileSystemError) in
+      let process = try spawn.startCommand(arguments[0], mask: signals.previous) { spawn throws(FileSystemError) in
         try file.start(spawn, arguments, launch.environment)
       }
       redirectToNullDevice([STDIN_FILENO])
@@ -38,8 +37,7 @@ extension CommandRelay {
     spawn.descriptors += passed.map { ($0, .descriptor($0)) }
     let ownsTerminal = outer.isForeground && onTerminal.contains(STDIN_FILENO) && !isPipeline(except: onTerminal)
     let settings = passed.map(String.init) + [ownsTerminal ? "foreground" : "background"]
-    let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
-      spawn throws(FileSystemError) in
+    let process = try spawn.startCommand(arguments[0], mask: signals.previous) { spawn throws(FileSystemError) in
       try OwnProgram.start(.session, settings, file, arguments, spawn)
     }
     withExtendedLifetime((inner.terminal, otherEnd)) {}

@@ -105,9 +105,8 @@ struct Terminal {
   }
 
   private func showLineEnd() {
-    do throws(FileSystemError) {
-      try writeAll("\n".utf8.span, to: device.number)
-    } catch {}  // the terminal is gone, which the caller's error reports
+    // If the terminal is gone, the caller's error reports it.
+    do throws(FileSystemError) { try writeAll("\n".utf8.span, to: device.number) } catch {}
   }
 
   private static func lost(_ code: Int32) -> SecretError {

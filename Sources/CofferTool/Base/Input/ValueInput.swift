@@ -22,15 +22,13 @@ struct ValueInput {
     }
     guard BackendConfiguration.current().canPrompt else {
       throw Failure.usage(
-        "There is no value: standard input is a terminal, and prompts are disabled. Use a pipe or --from-file."
-      )
+        "There is no value: standard input is a terminal, and prompts are disabled. Use a pipe or --from-file.")
     }
     let terminal = try Terminal()
     let first = try terminal.readLine("Value of \(name): ")
     if first.isEmpty {
       throw Failure.usage(
-        "Nothing was entered.", advice: "To store an empty value: printf '' | secret set --allow-empty NAME"
-      )
+        "Nothing was entered.", advice: "To store an empty value: printf '' | secret set --allow-empty NAME")
     }
     let second = try terminal.readLine("Repeat the value: ")
     guard first.isEqual(to: second) else { throw Failure.usage("The two entries differ.", advice: "Try again.") }

@@ -100,9 +100,7 @@ func finalMessage(of failure: Failure) -> String {
 /// Prints an error or a warning on standard error. Hides a key, which may have been given in place of another argument.
 /// A failure to print is ignored.
 func note(_ text: String) {
-  do throws(SecretError) {
-    try Output.messages.write(text.withoutKeys.printable + "\n")
-  } catch {}
+  do throws(SecretError) { try Output.messages.write(text.withoutKeys.printable + "\n") } catch {}
 }
 
 /// Prints a message that only informs: nothing is wrong, and nobody has to act. `--quiet` leaves it out.

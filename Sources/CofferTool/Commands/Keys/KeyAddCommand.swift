@@ -49,9 +49,7 @@ struct KeyAddCommand: ParsableCommand {
       let key = VaultKey.generate()
       // Printed before it is added: a valid key that nobody has seen would be useless.
       try RecoveryKey.print(key)
-      do throws(SecretError) {
-        slots = [try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")]
-      } catch {
+      do throws(SecretError) { slots = [try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")] } catch {
         throw SecretError(
           error.code, "\(error.reason) Do not rely on the key that was printed.",
           advice: "See with secret key list whether its slot exists, and add another recovery key.",

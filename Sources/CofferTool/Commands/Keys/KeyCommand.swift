@@ -7,8 +7,6 @@ struct KeyCommand: ParsableCommand {
       "A vault has up to 240 key slots. Each is for a key, a passphrase or a recipient, which opens the whole vault.",
     subcommands: [
       KeyListCommand.self, KeyNewCommand.self, KeyAddCommand.self, KeyRemoveCommand.self,
-      KeyChangePassphraseCommand.self,
-      KeyRecoverCommand.self,
-    ]
-  )
+      KeyChangePassphraseCommand.self, KeyRecoverCommand.self,
+    ])
 }

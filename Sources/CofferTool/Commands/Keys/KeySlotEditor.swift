@@ -36,8 +36,7 @@ struct KeySlotEditor {
       found.count == 1 || slot.id == prefix
     else {
       throw Failure.usage(
-        "“\(prefix)” does not identify a key slot. Write 4 or more characters of its id, as secret key list prints it."
-      )
+        "“\(prefix)” does not identify a key slot. Write 4 or more characters of its id, as secret key list prints it.")
     }
     return slot
   }
@@ -64,8 +63,7 @@ struct KeySlotEditor {
         advice: """
           Name its key file with --key-file, set COFFER_PASSPHRASE_FILE, or use a terminal. A slot whose credential is \
           lost can be removed without it: secret key remove ID…
-          """
-      )
+          """)
     }
     for slot in missing where !opened.ids.contains(slot.id) {
       opened = try vault.openKeySlots(with: [try prompt(for: slot)], adding: opened)
@@ -135,8 +133,7 @@ struct KeySlotEditor {
         + "then here. To list those that are left:")
     for service in Set(services).sorted() {
       inform(
-        "  secret --vault \(vault.path.quotedForShell) -s \(service.quotedForShell) list --unchanged-since \(change)"
-      )
+        "  secret --vault \(vault.path.quotedForShell) -s \(service.quotedForShell) list --unchanged-since \(change)")
     }
   }
 
@@ -192,9 +189,7 @@ struct KeySlotEditor {
     try GitWorkTree.requireIgnored(file.path)
     let key = VaultKey.generate()
     try file.create(key)
-    do throws(SecretError) {
-      return ([try vault.addKeySlot(.key(key), label: label)], true, file.path)
-    } catch {
+    do throws(SecretError) { return ([try vault.addKeySlot(.key(key), label: label)], true, file.path) } catch {
       throw file.failure(error, of: vault.with(credentials: [VaultCredentialSource("the new key", .key(key))]))
     }
   }

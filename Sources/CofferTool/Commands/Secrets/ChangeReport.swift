@@ -29,9 +29,7 @@ final class ChangeReport: Sendable {
     let named = change.identifier
     if let named, only.map({ $0 != named }) ?? !named.service.utf8.elementsEqual(service.utf8) { return }
     let current: [SecretIdentifier: SecretMetadata]
-    do throws(SecretError) {
-      current = try Self.read(named ?? only, in: service, from: backend.withoutPrompts)
-    } catch {
+    do throws(SecretError) { current = try Self.read(named ?? only, in: service, from: backend.withoutPrompts) } catch {
       return note("secret: \(error.toolMessage)")  // a later read may succeed
     }
     let previous = known.withLock { known in
@@ -44,9 +42,7 @@ final class ChangeReport: Sendable {
       let event = current[identifier] == nil ? "removed" : "stored"
       let (time, account) = (Date(), identifier.account)
       if isJSON {
-        let line: JSONObject = [
-          "time": time, "event": event, "service": identifier.service, "account": account,
-        ]
+        let line: JSONObject = ["time": time, "event": event, "service": identifier.service, "account": account]
         try Output.standard.jsonLine(line)
       } else {
         try Output.standard.write("\(time.ISO8601Format())\t\(event)\t\(account.printable)\n")

@@ -57,8 +57,7 @@ struct ExportCommand: ParsableCommand {
   func run() throws {
     if isatty(OutputFile.descriptor(output ?? "-") ?? -1) == 1 && !force {
       throw Failure.usage(
-        "The secrets would be shown on the terminal. Use --output PATH or a pipe, or add --force to show them."
-      )
+        "The secrets would be shown on the terminal. Use --output PATH or a pipe, or add --force to show them.")
     }
     if (all || allServices || !except.isEmpty) && !names.isEmpty {
       throw Failure.exclusive("\(all ? "--all" : allServices ? "--all-services" : "--except") and names")

@@ -90,8 +90,7 @@ struct ImportCommand: ParsableCommand {
       let names = plan.conflicts.map { "“\($0.account)”" }.listed(most: 20)
       throw Failure(
         .wouldOverwrite,
-        "Existing secrets have other values: \(names).", advice: "Add --overwrite to replace them."
-      )
+        "Existing secrets have other values: \(names).", advice: "Add --overwrite to replace them.")
     }
     let new = plan.stored.count - plan.replaced
     inform(

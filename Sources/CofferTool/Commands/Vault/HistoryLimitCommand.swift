@@ -51,9 +51,7 @@ struct HistoryLimitCommand: ParsableCommand {
       let versions = try backend.versions(of: identifier)
       // Each version with the one that replaced it, newest first.
       let earlier = zip(versions.dropFirst(), versions).filter { $0.0.kind == .earlier }
-      let kept = earlier.prefix(limit.versions).prefix {
-        limit.days == 0 || max($0.0.date, $0.1.date) >= oldest
-      }.count
+      let kept = earlier.prefix(limit.versions).prefix { limit.days == 0 || max($0.0.date, $0.1.date) >= oldest }.count
       erased += earlier.count - kept
       if versions.first?.kind == .removal && kept == 0 { lost += 1 }
     }

@@ -137,9 +137,7 @@ struct InitCommand: ParsableCommand {
     let recoveryKey = try configuration.createPortalVault(at: path)
     inform("Created the vault \(path).")
     // Printed before everything else, because the key is kept nowhere.
-    do throws(SecretError) {
-      try RecoveryKey.print(recoveryKey)
-    } catch {
+    do throws(SecretError) { try RecoveryKey.print(recoveryKey) } catch {
       throw SecretError(
         error.code,
         "The vault \(path) was created, but its recovery key could not be printed: \(error.reason)",
@@ -184,8 +182,7 @@ struct InitCommand: ParsableCommand {
   private func choose(_ selected: BackendSelection, vault: String? = nil, id: String? = nil) throws {
     if passphrase || keyFile != nil || portal || recipients.isGiven {
       throw Failure.usage(
-        "--key-file, --passphrase, --portal and --recipient require a vault. Remove them, or use --backend vault."
-      )
+        "--key-file, --passphrase, --portal and --recipient require a vault. Remove them, or use --backend vault.")
     }
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)

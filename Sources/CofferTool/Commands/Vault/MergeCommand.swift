@@ -76,9 +76,7 @@ struct MergeCommand: ParsableCommand {
   private func confirm(_ found: MergeReport) throws {
     let goesOn = found.outcome == .replaced
     if pin != nil || yes && goesOn && !found.locksOut { return }
-    let advice =
-      goesOn
-      ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
+    let advice = goesOn ? "Add --yes to take the copy." : "Give the pin that came by another way: --pin PIN."
     note("The pin of the copy is \(found.pin).")
     try Terminal.confirm("Merge it?", advice: advice, usingDevice: other == "-")
   }

@@ -12,8 +12,7 @@ struct TrustCommand: ParsableCommand {
       confirms that the vault is the right one. Without a terminal, it requires its pin, as --pin or in COFFER_PIN. Only use \
       it if you know the reason, such as a restored backup. With the policy strict, the vault's state may not go back; with \
       versioned, for a vault in version control, it may, but the vault and its keys may still not be exchanged.
-      """
-  )
+      """)
 
   enum Policy: String, CaseIterable, ExpressibleByArgument {
     case strict, versioned
@@ -120,8 +119,7 @@ struct TrustCommand: ParsableCommand {
   /// answer stays, and without one, the vault counts everywhere.
   private func askForScope() throws -> Scope? {
     let answer = try Terminal.answer(
-      "Is it the vault from now on, at every path, or a copy that counts only here, such as a backup? [vault/copy] "
-    )
+      "Is it the vault from now on, at every path, or a copy that counts only here, such as a backup? [vault/copy] ")
     switch answer {
     case nil: return nil
     case "vault": return .everywhere

@@ -49,9 +49,7 @@ struct CargoCredentialCommand: ParsableCommand {
     switch request.kind {
     case "get":
       guard let value = try backend.lookUp(identifier) else { return Self.failed("not-found") }
-      done = [
-        "kind": request.kind, "token": try value.string(), "cache": "session", "operation_independent": true,
-      ]
+      done = ["kind": request.kind, "token": try value.string(), "cache": "session", "operation_independent": true]
     case "login":
       if let token = request.token {
         try backend.storeIfChanged(SecretBytes(token), for: identifier)
