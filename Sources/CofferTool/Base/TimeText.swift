@@ -31,11 +31,9 @@ enum TimeText {
       (style, inUTC) = (.iso8601, text.prefix(19) + "Z")
     default: return nil
     }
-    do {
-      // The system's parser converts a time that does not exist, such as 30 February to 2 March.
-      guard try Date(inUTC, strategy: style).formatted(style) == inUTC else { return nil }
-      return try Date(text, strategy: style)
-    } catch { return nil }
+    // The system's parser converts a time that does not exist, such as 30 February to 2 March.
+    guard let moment = try? Date(inUTC, strategy: style), moment.formatted(style) == inUTC else { return nil }
+    return try? Date(text, strategy: style)
   }
 
   /// Parses a span such as `30m` into seconds, up to a hundred years, or returns `nil`.

@@ -34,12 +34,9 @@ struct Completion {
   private mutating func read(_ word: String?) {
     if let argument = pending.take() { return stored.select(argument, word) }
     guard let word, !isTerminated, word.hasPrefix("-"), word != "-" else {
-      if let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word }) {
-        command = next
-      } else {
-        given += 1
-      }
-      return
+      guard let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word })
+      else { return given += 1 }
+      return command = next
     }
     if word == "--" {
       isTerminated = true

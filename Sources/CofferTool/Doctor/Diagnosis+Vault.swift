@@ -185,10 +185,7 @@ extension Diagnosis {
       add(.ok, "directory", "only you can write to \(directory)")
     }
     let name = Path.name(of: path)
-    var others: [String] = []
-    do throws(FileSystemError) { others = try Path.names(inDirectory: directory) } catch {
-      // The directory cannot be read.
-    }
+    let others = (try? Path.names(inDirectory: directory)) ?? []  // none if the directory cannot be read
     let count = others.count { NewFile.isTemporaryName($0, of: String(name)) }
     if count > 0 {
       add(

@@ -2,8 +2,7 @@ internal import CLinux
 internal import CofferSystem
 internal import CofferLibc
 
-/// The command that `VISUAL` or `EDITOR` contains, with the options that keep a known editor from leaving copies of the
-/// text.
+/// The command in `VISUAL` or `EDITOR`, with the options that keep a known editor from leaving copies of the text.
 ///
 /// A known editor is started without its user's configuration, because settings and plug-ins there could write undo
 /// files, backups, swap files, histories and registers anywhere. Its temporary files, and its own directories where an
@@ -92,9 +91,7 @@ extension EditorCommand {
     guard !text.contains(where: special.contains), let first = words(text).first,
       !first.contains(where: { "'\"*?[]{}~=#!".contains($0) })
     else { return nil }
-    let file: ProgramFile
-    do throws(FileSystemError) { file = try ProgramFile(named: first) } catch { return nil }
-    guard let resolved = realpath(file.path, nil) else { return nil }
+    guard let file = try? ProgramFile(named: first), let resolved = realpath(file.path, nil) else { return nil }
     defer { free(resolved) }
     let real = String(cString: resolved)
     let start = beginning(ofFile: real, count: 2) ?? []

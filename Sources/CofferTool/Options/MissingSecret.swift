@@ -32,10 +32,8 @@ enum MissingSecret {
   }
 
   private static func suggestion(for identifier: SecretIdentifier, in backend: any SecretBackend) -> String? {
-    let others: [SecretIdentifier]
-    do throws(SecretError) { others = try backend.identifiers(inService: nil) } catch {
-      return nil  // the command reports the missing secret in any case
-    }
+    // The command reports the missing secret in any case.
+    guard let others = try? backend.identifiers(inService: nil) else { return nil }
     let names = others.filter { $0.service == identifier.service }.map(\.account)
     // Swift compares texts by canonical equivalence, and a store by bytes.
     if names.contains(identifier.account) {

@@ -21,11 +21,7 @@ final class OuterTerminal {
     guard let first = terminals.first(where: Self.isControlling) ?? terminals.first else { return nil }
     isControlling = Self.isControlling(first)
     let path = isControlling ? "/dev/tty" : ttyname(first).map { String(cString: $0) }
-    do throws(FileSystemError) {
-      opened = try path.map { path throws(FileSystemError) in
-        try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
-      }
-    } catch { opened = nil }
+    opened = path.flatMap { try? Descriptor(opening: $0, O_RDWR | O_NOCTTY | O_NONBLOCK) }
     descriptor = opened?.number ?? first
   }
 

@@ -15,7 +15,7 @@ struct ProgramFile {
   /// such program, and `EACCES` if there is one that may not be executed.
   init(named name: UnsafePointer<CChar>) throws(FileSystemError) {
     let name = Self.copy(name)
-    let slash = CChar(bitPattern: UInt8(ascii: "/"))
+    let (slash, colon) = (CChar(bitPattern: UInt8(ascii: "/")), CChar(bitPattern: UInt8(ascii: ":")))
     if name.contains(slash) {
       path = name + [0]
       return
@@ -24,9 +24,7 @@ struct ProgramFile {
     // The default is that of execvp(3).
     let directories = getenv("PATH").map { Self.copy($0) } ?? "/bin:/usr/bin".utf8.map { CChar(bitPattern: $0) }
     var failure = ENOENT
-    for directory in directories.split(
-      separator: CChar(bitPattern: UInt8(ascii: ":")), omittingEmptySubsequences: false)
-    {
+    for directory in directories.split(separator: colon, omittingEmptySubsequences: false) {
       let current = [CChar(bitPattern: UInt8(ascii: "."))]
       let candidate = (directory.isEmpty ? current : Array(directory)) + [slash] + name + [0]
       var status = stat()

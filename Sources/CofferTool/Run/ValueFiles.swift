@@ -63,8 +63,7 @@ final class ValueFiles {
   static func leftBehind(by command: Command) -> [String] {
     var found: Set<String> = []
     for place in memoryPlaces + diskPlaces {
-      var names: [String] = []
-      do throws(FileSystemError) { names = try Path.names(inDirectory: place) } catch {}
+      let names = (try? Path.names(inDirectory: place)) ?? []
       for name in names where name.hasPrefix(command.rawValue) {
         let path = "\(place)/\(name)"
         let owner = FileStatus(of: path, followingLink: false)?.owner

@@ -37,9 +37,7 @@ final class PromptInterruption: Sendable {
         arrived.store(arrival.signal, ordering: .releasing)
         cancelPrompts()
       }
-    } catch {
-      // The prompt stays until somebody answers it.
-    }
+    } catch {}  // the prompt stays until somebody answers it
     threadEnded.signal()
   }
 

@@ -20,10 +20,7 @@ struct Terminal {
     }
   }
 
-  static var isAvailable: Bool {
-    do throws(SecretError) { _ = try Terminal() } catch { return false }
-    return true
-  }
+  static var isAvailable: Bool { (try? Terminal()) != nil }
 
   /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, for example
   /// because standard input is a pipe, the failure has `reason` and `advice`. Throws as ``readLine(_:isHidden:)`` does.

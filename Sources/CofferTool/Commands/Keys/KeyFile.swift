@@ -5,8 +5,7 @@ internal import CofferLibc
 
 /// A file with the text of a vault's key, or of identities.
 struct KeyFile {
-  /// The largest file that is read, in bytes. The text of a key has 62, and that of an identity with its recipient
-  /// 2,100.
+  /// The largest file that is read, in bytes. A key's text has 62, and that of an identity with its recipient 2,100.
   private static let maximumSize = 65_536
 
   let path: String
@@ -47,12 +46,12 @@ struct KeyFile {
       return SecretError(
         error.code, "\(error.reason) The key file \(path) is kept, because the vault \(vault.path) may need it.",
         advice: "Try it later with secret verify. If it does not open the vault, remove it.", effect: .unknown)
-    case false?: break
+    case false?:
+      if unlink(path) == 0 || errno == ENOENT { return error }
+      return SecretError(
+        error.code, "\(error.reason) The key file \(path) could not be removed, and opens nothing.",
+        advice: "Remove it.", effect: error.effect)
     }
-    if unlink(path) == 0 || errno == ENOENT { return error }
-    return SecretError(
-      error.code, "\(error.reason) The key file \(path) could not be removed, and opens nothing.",
-      advice: "Remove it.", effect: error.effect)
   }
 }
 
