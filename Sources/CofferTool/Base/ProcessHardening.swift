@@ -1,8 +1,7 @@
 internal import CLinux
 internal import CofferLibc
 
-/// Protects this process against core dumps, debuggers and crash handlers, and restores the previous settings for a
-/// command that it runs.
+/// Protects this process against core dumps, debuggers and crash handlers, and lifts that for a command that it runs.
 struct ProcessHardening: Sendable {
   private let coreLimit: rlimit
   // Two flags instead of an array: the runtime would have to create the array's type at each start.

@@ -11,8 +11,7 @@ enum SecretReference {
     given ?? Environment.value("COFFER_SERVICE") ?? defaultService
   }
 
-  /// The secret that `text` refers to. Returns `nil` if it does not begin with the scheme, and throws if it does and is
-  /// invalid.
+  /// The secret that `text` refers to, or `nil` if it does not begin with the scheme. Throws if it does and is invalid.
   static func identifier(_ text: String) throws -> SecretIdentifier? {
     guard text.utf8.starts(with: scheme.utf8) else { return nil }
     let parts = text.utf8.dropFirst(scheme.utf8.count)

@@ -13,8 +13,7 @@ internal import FoundationEssentials
 /// }
 /// ```
 ///
-/// All fields but `account` and the value are optional. The default of `service` is
-/// `--service`. Other fields are not allowed.
+/// All fields but `account` and the value are optional; `service` defaults to `--service`. No others are allowed.
 struct ExchangeFile: Decodable {
   let version: Int
   let secrets: [Entry]

@@ -30,8 +30,7 @@ enum TemplateFilter: String, CaseIterable {
     }
   }
 
-  /// Returns the escaped bytes between two `quotes`. `escape` returns the text for a byte, or `nil` for a byte that
-  /// stays as it is.
+  /// The escaped bytes between two `quotes`. `escape` returns the text for a byte, or `nil` for one that stays as is.
   static func escaped(_ bytes: Span<UInt8>, in quotes: String = "", _ escape: (UInt8) -> String?) -> SecretBytes {
     SecretWriter.bytes { writer in
       writer.append(quotes)

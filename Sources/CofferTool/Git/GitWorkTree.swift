@@ -44,8 +44,7 @@ enum GitWorkTree {
   }
 
   /// What git does with the vault at `path`, by the command that has started this process, directly or through a shell,
-  /// and by the state that git keeps in the repository's directory. Whoever pushes a branch or sends a patch can choose
-  /// neither.
+  /// and by the state in the repository's directory. Whoever pushes a branch or sends a patch can choose neither.
   static func operation(on path: String) -> Operation {
     let place = place(of: path)
     let directory = answer(["rev-parse", "--absolute-git-dir"], place, namesFile: false)?.dropLast()

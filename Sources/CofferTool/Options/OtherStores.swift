@@ -1,7 +1,6 @@
 internal import Coffer
 
-/// The stores that a command does not use, for hints. They are read only if that needs no prompt and stretches no
-/// passphrase.
+/// The stores that a command does not use, for hints. Read only if that needs no prompt and stretches no passphrase.
 enum OtherStores {
   /// Whether `condition` holds for the default store of a backend: for a keyring only if it runs and is unlocked.
   static func has(_ name: BackendName, where condition: (any SecretBackend) throws(SecretError) -> Bool) -> Bool {

@@ -12,8 +12,7 @@ struct ProfileOption: ParsableArguments {
       valueName: "name"))
   var profiles: [String] = []
 
-  /// The variables that the project's file declares. Throws a usage failure if profiles are given and there is no
-  /// project.
+  /// The variables that the project's file declares. Throws a usage failure if profiles are given without a project.
   func variables(of project: Project?) throws -> [ProjectFile.Variable] {
     let variable = Environment.value("COFFER_PROFILE")?.split { $0 == "," || $0 == " " }.map(String.init)
     if let project { return try project.file.variables(with: profiles.isEmpty ? variable ?? [] : profiles) }

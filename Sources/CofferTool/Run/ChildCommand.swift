@@ -54,8 +54,7 @@ final class ChildCommand {
     }
   }
 
-  /// Prepares the next start if a value has changed. If a secret cannot be read, says that the command keeps its
-  /// values.
+  /// Prepares the next start if a value has changed. If a secret cannot be read, says that the values stay.
   private func prepareAgain(from backend: any SecretBackend) -> Bool {
     do {
       var changed: Set<SecretIdentifier> = []

@@ -58,8 +58,7 @@ extension CommandRelay {
     }
   }
 
-  /// Adds a pipe for each output stream, or a single one if both are the same file, which keeps the order of the
-  /// output.
+  /// Adds a pipe for each output stream, or one if both are the same file, which keeps the order of the output.
   private static func addPipes(
     for streams: [Int32], _ patterns: RedactionPatterns, to spawn: inout Spawn
   ) throws(SecretError) -> (outputs: [RedactedStream], ends: [Descriptor]) {

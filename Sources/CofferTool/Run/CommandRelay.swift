@@ -65,8 +65,7 @@ final class CommandRelay {
     }
   }
 
-  /// Waits for the next event. Then reads or writes once on each descriptor that is ready. Returns a signal that
-  /// arrived.
+  /// Waits for the next event, and reads or writes once on each descriptor that is ready. Returns a signal, if any.
   private func exchange() throws -> BlockedSignals.Arrival? {
     var requests: [pollfd] = []
     var actions: [() -> Void] = []

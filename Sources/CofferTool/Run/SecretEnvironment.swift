@@ -26,8 +26,7 @@ struct SecretEnvironment: ~Copyable {
   var hasFiles: Bool { given.contains { $0.assignment.isFile } }
   var secrets: Set<SecretIdentifier> { Set(given.map(\.assignment.identifier)) }
 
-  /// These variables with the values that `backend` has now. Adds the secrets that differ to `changed`. Throws if one
-  /// is missing.
+  /// These variables with the present values in `backend`. Adds what differs to `changed`. Throws if one is missing.
   func current(in backend: any SecretBackend, changed: inout Set<SecretIdentifier>) throws -> SecretEnvironment {
     let values = try backend.secrets(Array(secrets))
     var current = SecretEnvironment()

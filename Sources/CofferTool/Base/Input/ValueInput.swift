@@ -50,8 +50,7 @@ struct ValueInput {
     return firstLineFeed == secret.count - 1 ? secret.prefix(secret.count - 1) : secret
   }
 
-  /// The bytes of the file at `path`, or of standard input if it is `-`. Throws ``ExitStatus/noInput`` if there is no
-  /// file.
+  /// The bytes of the file at `path`, or of standard input for `-`. Throws ``ExitStatus/noInput`` if there is no file.
   static func read(file path: String) throws -> SecretBytes {
     if path == "-" { return try readStandardInput() }
     let file: Descriptor

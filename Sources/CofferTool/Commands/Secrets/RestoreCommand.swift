@@ -73,8 +73,7 @@ struct RestoreCommand: ParsableCommand {
     return try TimeText.pastMoment(asOf, of: "--as-of")
   }
 
-  /// Whether the secret existed at `moment`, and its version of that time is not among `versions`, which are newest
-  /// first.
+  /// Whether the secret existed at `moment`, and its version of that time is not among `versions`, newest first.
   private static func isDropped(_ versions: [SecretVersion], at moment: Date) -> Bool {
     guard let oldest = versions.last, oldest.date > moment else { return false }
     return oldest.metadata.created.map { $0 <= moment } ?? false

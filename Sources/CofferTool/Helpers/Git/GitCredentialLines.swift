@@ -1,7 +1,6 @@
 internal import Coffer
 
-/// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secret values never leave guarded
-/// memory.
+/// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secrets stay in guarded memory.
 struct GitCredentialLines {
   private let secrets: [String: SecretBytes]
   private let texts: [String: [String]]
