@@ -31,9 +31,7 @@ struct StoredTexts {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)
       case .formerNames: return try backend.formerIdentifiers(inService: service).map(\.account)
       case .services: return Set(try backend.identifiers(inService: nil).map(\.service)).sorted()
-      case .keySlots:
-        guard let vault = backend as? VaultBackend else { return [] }
-        return try vault.description().keySlots.map(\.shortID)
+      case .keySlots: return try (backend as? VaultBackend)?.description().keySlots.map(\.shortID) ?? []
       }
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error

@@ -11,8 +11,6 @@ enum OtherStores {
       if KeyringBackend.probe(environment: environment, timeout: .seconds(1)).isLocked != false { return false }
     }
     #endif
-    do throws(SecretError) { return try condition(configuration.backend(name)) } catch {
-      return false  // a hint is not worth an error
-    }
+    return (try? condition(configuration.backend(name))) ?? false  // a hint is not worth an error
   }
 }

@@ -67,9 +67,8 @@ final class ValueFiles {
       for name in names where name.hasPrefix(command.rawValue) {
         let path = "\(place)/\(name)"
         let owner = FileStatus(of: path, followingLink: false)?.owner
-        do throws(FileSystemError) {
-          if owner == geteuid(), try PrivateDirectory.tryLock(path) != nil { found.insert(path) }
-        } catch {}  // gone, or not a directory
+        // An error means that it is gone, or not a directory.
+        if owner == geteuid(), (try? PrivateDirectory.tryLock(path)) != nil { found.insert(path) }
       }
     }
     return found.sorted()
