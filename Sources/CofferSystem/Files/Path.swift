@@ -112,8 +112,9 @@ package enum PrivateDirectory {
     if mkdirat(place.directory.number, place.name, 0o700) == 0 {
       // The umask may have taken rights away from the owner.
       let directory = LinuxDirectory(place.directory)
-      guard try directory.status(of: place.name).mode & 0o700 == 0o700
-        || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
+      guard
+        try directory.status(of: place.name).mode & 0o700 == 0o700
+          || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
       else { throw FileSystemError(errno) }
       // A directory that this user may change but not read cannot be opened.
       do throws(FileSystemError) {

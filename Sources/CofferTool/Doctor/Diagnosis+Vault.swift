@@ -66,9 +66,11 @@ extension Diagnosis {
     if let weakness = description.keySlots.quantumWeakness {
       add(.note, "key", weakness, "Ask for hybrid recipients (secret key new), add them, and remove the others.")
     }
-    let isPrivate = FileStatus(of: path).map { $0.mode & 0o044 == 0 } ?? true
+    let status = FileStatus(of: path)
+    let isPrivate = status.map { $0.mode & 0o044 == 0 } ?? true
     if isPrivate || configuration.isInWorkTree(path) {
-      let readers = isPrivate ? "only you" : "as usual in a git work tree, other users"
+      let owner = status?.owner == geteuid() ? "only you" : "only its owner and root"
+      let readers = isPrivate ? owner : "as usual in a git work tree, other users"
       add(.ok, "vault", "\(path) exists, \(readers) can read it, and it opens with \(kinds)")
     } else {
       add(

@@ -110,7 +110,7 @@ extension VaultNotice {
     case .unrecorded:
       (
         "what was seen of the vault cannot be recorded, so a later run may not notice an older copy",
-        "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
+        "Another process may have locked the record. Otherwise make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
       )
     case .behind:
       (

@@ -5,9 +5,12 @@ internal import CofferVaultFormat
 package struct VaultCopy: Sendable {
   let image: VaultImage
 
-  /// Reads the file at `path`. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
+  /// Reads the file at `path`, whoever owns it: a person or a pin decides about the merge. Throws `.vaultNotFound`,
+  /// `.notAVault`, `.denied` or `.io`.
   package init(at path: String) throws(SecretError) {
-    try self.init(of: LocalMedium(path: path, environment: VaultEnvironment()).open())
+    var environment = VaultEnvironment()
+    environment.readsFilesOfOthers = true
+    try self.init(of: LocalMedium(path: path, environment: environment).open())
   }
 
   package init(of file: any MediumFile) throws(SecretError) { image = try VaultImage(of: file) }

@@ -75,7 +75,7 @@ final class LocalFile: MediumFile {
     guard status.owner == environment.user || status.owner == 0 || environment.readsFilesOfOthers else {
       throw SecretError(
         .denied, "The vault at \(path) belongs to another user.",
-        advice: "Use it as its owner, copy it to a file of your own, or give its pin to read it.")
+        advice: "Use it as its owner, copy it to a file of your own, or give its pin at each use, as in COFFER_PIN.")
     }
     guard status.mode & 0o022 == 0 else {
       throw SecretError(

@@ -118,24 +118,30 @@ struct KnownVaults {
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
     if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
-    let wasSeen = accepted != nil || known.contains { $0 != nil }
-    if let vault, !wasSeen, firstUsePolicy == .strict, !options.readsBackups {
+    // A link at a new path may lead to a path that has a record of an older state.
+    let isNewPlace = accepted == nil && known.contains { $0 == nil }
+    if let vault, isNewPlace, policy(known) == .strict, !options.readsBackups {
       try vault.newest.requireShown(by: opened, path: opened.file.path, isNewPlace: true)
     }
     let isKnownKey = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     let isVouchedFor = isKnownKey && !opened.file.storage.isRemote
+    let wasSeen = accepted != nil || known.contains { $0 != nil }
     guard isVouchedFor || options.isBackup || vouches(pins) || wasSeen else {
       throw .untrusted(path: opened.file.path, isRemote: opened.file.storage.isRemote, opened.keys.origin)
     }
     return (pins, known, isDetached, vault)
   }
 
+  /// The policy of the records that the paths have, which `known` are, and of those that they get.
+  private func policy(_ known: [KnownVaultFile.Slots?]) -> KnownVaultRecord.Policy {
+    known.compactMap { $0?.newest.record.policy }.min() ?? shared.accepted?.record.policy ?? firstUsePolicy
+  }
+
   /// Admits a file that was just opened, after ``identify(_:)``, and publishes it. Throws as ``judge(_:)`` does.
   mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
     let (pins, known, isDetached, vault) = try judge(opened)
     let accepted = shared.accepted
-    let policy = known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
-    let record = Self.record(of: opened, policy, isDetached: isDetached)
+    let record = Self.record(of: opened, policy(known), isDetached: isDetached)
     let isFirstUse = known.allSatisfy { $0 == nil }
     isBehind = false
     if let vault { isBehind = try vault.newest.isShown(by: opened) != true }
@@ -150,7 +156,8 @@ struct KnownVaults {
       compared = !pins.isEmpty ? .pin : isFirstUse && vault == nil ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in paths.hasBytes(of: vault.path) ? nil : vault.path }
-    recordsNothing = isNew && (options.tellsNobody || options.readsBackups && isFirstUse)
+    let isBackup = options.readsBackups && known.contains { $0 == nil }
+    recordsNothing = isNew && options.tellsNobody || isBehind && isBackup
     if recordsNothing { return }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       self.record(record, in: file, having: known, opened)

@@ -23,7 +23,8 @@ import Testing
     // Root reads the vault of another user if its pin is given.
     #expect(try sandbox.shell("chown 54321 V; secret --vault V get a").status == 77)
     let pinned = try sandbox.shell(
-      "COFFER_PIN=$(chown 0 V; secret --vault V verify | sed -n 's/^pin: //p'); chown 54321 V; export COFFER_PIN; secret --vault V get a")
+      "COFFER_PIN=$(chown 0 V; secret --vault V verify | sed -n 's/^pin: //p'); chown 54321 V; export COFFER_PIN; secret --vault V get a"
+    )
     #expect(pinned.outputText == "x", "\(pinned.errorText)")
     for (mode, isTold) in [("644", true), ("640", true), ("604", true), ("600", false)] {
       let own = try sandbox.shell("chown 54321 V; chmod \(mode) V; \(reader)")

@@ -71,13 +71,19 @@ import Testing
     }
     let older = try bytes(at: elsewhere)
     try fresh().set("a", [2])
-    let names = try Set(FileManager.default.contentsOfDirectory(atPath: states.path))
     let identity = try fresh().verify().identityPin
+    // A link to another path, which has a record of the older state, makes no difference.
+    let (seen, link) = (vault.directory.file("two/seen.vault"), vault.directory.file("two/link.vault"))
+    try write(older, to: seen)
+    try fresh(at: seen).trust(onlyHere: true)
+    #expect(symlink(seen, link) == 0)
+    let names = try Set(FileManager.default.contentsOfDirectory(atPath: states.path))
     // No refusal and no look at a backup makes the path known.
     for _ in 0..<2 {
       let error = #expect(throws: SecretError.self) { try fresh(at: elsewhere).get("a") }
       #expect(error?.code == .rolledBack && error?.reason.contains(elsewhere) == true && error?.remedy != nil)
-      #expect(code { try fresh(at: elsewhere).set("a", [9]) } == .rolledBack)
+      for path in [elsewhere, link] { #expect(code { try fresh(at: path).set("a", [9]) } == .rolledBack) }
+      _ = try open(at: link) { $0.readsBackups = true }.verify()
       #expect(code { try withPins([identity], at: elsewhere).set("a", [9]) } == .rolledBack)
       let backup = open(at: elsewhere) { $0.readsBackups = true }
       #expect(try backup.get("a") == [isBranch ? 5 : 1] && backup.verify().secretCount == 1)

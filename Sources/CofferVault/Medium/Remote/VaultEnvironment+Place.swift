@@ -5,8 +5,8 @@ extension VaultEnvironment {
   ) {
     var environment = self
     guard RemoteURL.isURL(path) else {
-      // Whoever owns the file: a pin says whether it is the right vault.
-      environment.readsFilesOfOthers = !options.pins.isEmpty && !options.isBackup
+      // A pin says whether it is the right vault, and of a backup a person decides.
+      environment.readsFilesOfOthers = !options.pins.isEmpty || options.isBackup
       return (LocalMedium(path: path, environment: environment), environment)
     }
     // Many machines ask one engine, and not all at once.
