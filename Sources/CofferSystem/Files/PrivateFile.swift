@@ -52,10 +52,16 @@ package enum PrivateFile {
   ///
   /// If it throws, nothing was written and no file is left behind, unless the error says that the contents are in
   /// place: then only the directory could not be written to the disk. For a process that is killed, see ``NewFile``.
-  package static func write(_ contents: Span<UInt8>, to path: String, replacing: Bool) throws(SecretError) {
+  /// The path without links must fulfil `limit`; otherwise throws `.denied`.
+  package static func write(
+    _ contents: Span<UInt8>, to path: String, replacing: Bool, within limit: (String) -> Bool = { _ in true }
+  ) throws(SecretError) {
     let unconfirmed: FileSystemError?
+    var isWithin = true
     do throws(FileSystemError) {
       let place = try PathWalk.place(of: path, followingLink: true)
+      isWithin = limit(place.path)
+      guard isWithin else { throw FileSystemError(EXDEV) }
       let directory = LinuxDirectory(place.directory)
       if replacing, try !isReplaceable(place.name, in: directory) { throw FileSystemError(EISDIR) }
       unconfirmed = try put(contents, at: place.name, in: directory, replacing: replacing)
@@ -63,6 +69,10 @@ package enum PrivateFile {
       switch error.number {
       case EEXIST:
         throw SecretError(.alreadyExists, "The file \(path) already exists.", advice: "Choose another path.")
+      case _ where !isWithin:
+        throw SecretError(
+          .denied, "\(path) leads through a link to another directory, so nothing was written.",
+          advice: "Name another file.")
       case EISDIR:
         throw SecretError(
           .io, "\(path) is not a regular file, so nothing was written to it.", advice: "Name another file.")

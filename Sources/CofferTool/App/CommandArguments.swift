@@ -70,10 +70,17 @@ enum CommandArguments {
     return command.configuration.subcommands
   }
 
-  /// Returns the parser's message as a sentence. Replaces a message that would repeat unexpected arguments, because one
-  /// of them may be a value.
+  /// Whether a success of the parser, which ran no command, is what was asked for. Any `h` among the letters after a
+  /// hyphen asks the parser for help, as in `-pvalue with h`.
+  static func mayAskForHelp(_ arguments: [String]) -> Bool {
+    !Set(arguments).isDisjoint(with: ["help", "-h", "--help"])
+      || !arguments.contains { $0.hasPrefix("-") && !$0.hasPrefix("--") && !$0.hasPrefix("-s") && $0.contains("h") }
+  }
+
+  /// Returns the parser's message as a sentence. Leaves out unexpected arguments, because one of them may be a value.
   static func sentence(for message: String, _ arguments: [String]) -> String {
     var text = message.split(separator: "\n").joined(separator: " ")
+    if let end = text.firstRange(of: "does not take any value")?.upperBound { text = String(text[..<end]) }
     if text.contains("nexpected argument") { text = "There are more arguments than the command takes." }
     if let last = text.last, !".?!".contains(last) { text += "." }
     let words = arguments.prefix(command(in: arguments[...]).length)

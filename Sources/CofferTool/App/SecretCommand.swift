@@ -91,13 +91,15 @@ struct SecretCommand: ParsableCommand {
       return failure.status.rawValue
     }
     if let code = error as? ExitCode { return code.rawValue }
-    if exitCode(for: error) == .success {  // a request for help or the version
+    if exitCode(for: error) == .success, CommandArguments.mayAskForHelp(arguments) {
       do throws(SecretError) { try Output.standard.write(fullMessage(for: error) + "\n") } catch {
         return report(error, arguments)
       }
       return ExitStatus.done.rawValue
     }
-    note("secret: \(CommandArguments.sentence(for: message(for: error), arguments))")
+    let isMistake = exitCode(for: error) != .success
+    let message = isMistake ? message(for: error) : "A group of options has one that does not exist"
+    note("secret: \(CommandArguments.sentence(for: message, arguments))")
     return ExitStatus.usage.rawValue
   }
 }

@@ -46,8 +46,8 @@ struct EscapedForm {
   }
 
   /// With and without escapes for slashes, and with and without numbers for control characters, for non-ASCII
-  /// characters and for characters with a meaning in HTML.
-  private static let json = ["", "<>&", "<>&'+`\""].flatMap { html in
+  /// characters and for characters with a meaning in HTML, as Go, Flask, Gson, PHP and .NET choose them.
+  private static let json = ["", "<>&", "<>&'", "<>&'=", "<>&'\"", "<>&'+`\"", "'", "\""].flatMap { html in
     (0..<8).map { style in
       let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)
       return EscapedForm { byte in

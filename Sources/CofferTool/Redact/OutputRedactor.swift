@@ -34,8 +34,9 @@ struct OutputRedactor {
     patterns.search(held) { search in
       var index = 0
       while index < end {
-        for (kind, beginning) in search.match(at: index, findsBeginning: true).beginnings.enumerated() {
-          guard var left = beginning else { continue }
+        let beginnings = search.match(at: index, findsBeginning: true).beginnings
+        for kind in beginnings.indices {
+          guard var left = beginnings[kind] else { continue }
           // A separator between the characters shows nothing of the value.
           var place = index
           while place < end {

@@ -1,3 +1,5 @@
+internal import CofferLibc
+
 /// A search for patterns in output. Valid only during a call of ``RedactionPatterns/search(_:_:)``.
 struct PatternSearch {
   let text: UnsafeBufferPointer<UInt8>
@@ -12,7 +14,7 @@ struct PatternSearch {
     /// Whether more output may complete a longer pattern.
     var isOpen = false
     /// For each kind, the least `beginning` of the patterns that agree with the output. Complete with `findsBeginning`.
-    private(set) var beginnings: [Int?] = [nil, nil]
+    private(set) var beginnings = InlineArray<2, Int?>(repeating: nil)
 
     mutating func agrees(_ pattern: RedactionPatterns.Pattern, _ kind: Int) {
       beginnings[kind] = min(beginnings[kind] ?? .max, pattern.beginning)
@@ -62,32 +64,60 @@ struct PatternSearch {
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {
       let patterns = patterns[kind]
       var (low, high, depth, position) = (0, patterns.count, 0, start)
+      var hasSeparators = false
       while low < high {
         if patterns[low].range.count == depth {
           complete(patterns[low], kind, at: position, &match)
           low += 1
-        } else if let byte = nextByte(&position, kind) {
-          /// The first place in the sorted range for which the condition is true.
-          func first(_ condition: (UInt8) -> Bool) -> Int {
-            var (low, high) = (low, high)
-            while low < high {
-              let middle = (low + high) / 2
-              let isAfter = condition(block[patterns[middle].range.lowerBound + depth])
-              if isAfter { high = middle } else { low = middle + 1 }
-            }
-            return low
+          continue
+        }
+        // What all of them share is compared at once, so that output which is like itself costs little more.
+        let shared = hasSeparators ? 0 : commonLength(patterns[low].range, patterns[high - 1].range, from: depth)
+        let length = min(shared, text.count - position)
+        if length > 0 {
+          if agrees(position, patterns[low].range.lowerBound + depth, length) {
+            (position, depth) = (position + length, depth + length)
+            continue
           }
-          low = first { $0 >= byte }
-          high = first { $0 > byte }
-          depth += 1
-        } else {
+          if kind == 0 { break }
+          hasSeparators = true
+        }
+        guard let byte = nextByte(&position, kind) else {
           match.isOpen = true
           if findsBeginning { patterns[low..<high].forEach { match.agrees($0, kind) } }
           break
         }
+        /// The first place in the sorted range for which the condition is true.
+        func first(_ condition: (UInt8) -> Bool) -> Int {
+          var (low, high) = (low, high)
+          while low < high {
+            let middle = (low + high) / 2
+            let isAfter = condition(block[patterns[middle].range.lowerBound + depth])
+            if isAfter { high = middle } else { low = middle + 1 }
+          }
+          return low
+        }
+        low = first { $0 >= byte }
+        high = first { $0 > byte }
+        depth += 1
       }
     }
     return match
+  }
+
+  /// How many bytes from `depth` on two patterns have in common.
+  private func commonLength(_ first: Range<Int>, _ second: Range<Int>, from depth: Int) -> Int {
+    let length = min(first.count, second.count)
+    if first == second { return length - depth }
+    var end = depth
+    while end < length, block[first.lowerBound + end] == block[second.lowerBound + end] { end += 1 }
+    return end - depth
+  }
+
+  /// Whether the output has the same bytes at `place` as the block at `offset`.
+  private func agrees(_ place: Int, _ offset: Int, _ length: Int) -> Bool {
+    guard let text = text.baseAddress, let block = block.baseAddress else { return false }
+    return memcmp(text + place, block + offset, length) == 0
   }
 
   /// The next byte, after separators if the kind has them, or `nil` at the end of the output.

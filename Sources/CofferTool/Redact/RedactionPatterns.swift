@@ -20,8 +20,8 @@ final class RedactionPatterns: Sendable {
     let isContinuation: Bool
   }
 
-  /// Whether base64 and hexadecimal may have this byte between others: a byte of a line end, a space or a colon.
-  static func isSeparator(_ byte: UInt8) -> Bool { [0x0A, 0x0D, 0x20, 0x3A].contains(byte) }
+  /// Whether base64 and hexadecimal may have this byte between others: a tab, a byte of a line end, a space or a colon.
+  static func isSeparator(_ byte: UInt8) -> Bool { byte <= 0x3A && [0x09, 0x0A, 0x0D, 0x20, 0x3A].contains(byte) }
 
   let replacements: [[UInt8]]
   /// The two kinds: patterns that are found only as they are, and patterns that are found with separators too.
@@ -54,6 +54,15 @@ final class RedactionPatterns: Sendable {
           let common = min(first.count, second.count)
           let order = memcmp(start + first.lowerBound, start + second.lowerBound, common)
           return order == 0 ? first.count < second.count : order < 0
+        }
+        // The pieces of a value that is like itself are the same.
+        patterns[kind] = patterns[kind].reduce(into: []) { distinct, pattern in
+          if let last = distinct.last, last.variable == pattern.variable, last.sharedBits == pattern.sharedBits,
+            block[last.range].elementsEqual(block[pattern.range])
+          {
+            return
+          }
+          distinct.append(pattern)
         }
       }
       func window(_ pattern: Pattern, of size: Int) -> (bytes: UInt64, count: Int) {

@@ -40,7 +40,7 @@ import Testing
     ]
     for isUpper in [false, true] {
       let digits = value.utf8.map { hexadecimal($0, isUpper) }
-      forms += ["", " ", ":", "\n", "\r\n"].map { digits.joined(separator: $0) }
+      forms += ["", " ", ":", "\n", "\r\n", "\t", " :\n  "].map { digits.joined(separator: $0) }
       for (kept, space) in [("-._~", "%20"), ("*-._", "+"), ("-._~!'()*", "%20")] {
         forms.append(
           zip(value.utf8, digits).map { byte, digits in
@@ -51,7 +51,9 @@ import Testing
             return isKept ? String(scalar) : "%" + digits
           }.joined())
       }
-      for style in 0..<8 { forms.append(json(value, style, isUpper)) }
+      for html in ["", "<>&", "<>&'", "<>&'=", "'", "\""] {
+        for style in 0..<8 { forms.append(json(value, style, isUpper, html)) }
+      }
     }
     if !value.unicodeScalars.contains(where: { $0.value < 0x20 && !"\t\n".unicodeScalars.contains($0) }) {
       forms.append(
@@ -60,9 +62,10 @@ import Testing
     return forms
   }
 
-  private static func json(_ value: String, _ style: Int, _ isUpper: Bool) -> String {
+  private static func json(_ value: String, _ style: Int, _ isUpper: Bool, _ html: String = "") -> String {
     value.unicodeScalars.map { scalar in
       switch scalar {
+      case _ where html.unicodeScalars.contains(scalar): return "\\u00" + hexadecimal(UInt8(scalar.value), isUpper)
       case "\"", "\\": return "\\\(scalar)"
       case "/" where style & 1 != 0: return "\\/"
       case "\n" where style & 2 != 0: return "\\n"
@@ -132,6 +135,23 @@ import Testing
               )
             }
           }
+        }
+      }
+    }
+  }
+
+  @Test(arguments: ["a", "ab", "0-=-"], [8, 300, 3000]) func aValueThatIsLikeItselfIsFoundWhereverItBegins(
+    _ unit: String, _ length: Int
+  ) {
+    let value = String(repeating: unit, count: length)
+    let patterns = patterns(value)
+    for separator in ["", " ", "\t\n"] {
+      let digits = value.utf8.map { Self.hexadecimal($0, false) }.joined(separator: separator)
+      for form in [value, digits] {
+        for (before, after) in [("", ""), (String(form.suffix(7)), ""), ("", String(form.prefix(9)))] {
+          let shown = String(decoding: shown(Array("<\(before)\(form)\(after)>".utf8), 100, patterns), as: UTF8.self)
+          let isShort = shown.contains("[A]") && shown.utf8.count < 30
+          #expect(isShort, "\(separator) \(form.prefix(10)): \(shown.prefix(100))")
         }
       }
     }

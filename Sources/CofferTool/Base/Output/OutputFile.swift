@@ -14,36 +14,46 @@ enum OutputFile {
   /// unfinished file behind.
   static func write(
     _ contents: SecretBytes, to path: String, replacing: Bool, force: Bool = false, _ subject: String,
-    _ ending: String
+    _ ending: String, within limit: (String) -> Bool = { _ in true }
   ) throws {
+    try requireNoLinkOut(path, limit)
     if let stream = try stream(path) {
       defer { withExtendedLifetime(stream) {} }
       return try stream.output.reveal(contents, force: force, subject, ending)
     }
     let signals = try BlockedSignals(BlockedSignals.interruptions)
     defer { withExtendedLifetime(signals) {} }
-    do throws(SecretError) { try PrivateFile.write(contents, to: path, replacing: replacing) } catch {
+    do throws(SecretError) { try PrivateFile.write(contents, to: path, replacing: replacing, within: limit) } catch {
       guard error.code == .alreadyExists else { throw error }
       throw Failure(.wouldOverwrite, "\(error.reason) Add --force to replace it.")
     }
   }
 
-  /// Throws a failure if `path` leads through a link out of the working directory or, if it is not below that, out of
-  /// its own directory. A repository can contain such a link.
-  static func requireNoLinkOut(_ path: String) throws {
-    guard descriptor(path) == nil else { return }
+  /// A condition for the path to which links at `path` lead: it is below the directory of the repository or the project
+  /// around `path`, or else below its own directory; and if `path` is below the working directory, so is it. A
+  /// repository can contain a link that leads elsewhere.
+  static func limit(of path: String) -> (String) -> Bool {
     /// The path without links of a directory, with a slash at its end.
     func resolved(_ directory: String) throws(FileSystemError) -> String {
       String(try LinuxFileSystem().locate("\(directory)/x", followingLink: false).path.dropLast())
     }
-    let (actual, limit): (String, String)
-    do throws(FileSystemError) {
-      let working = try resolved(".")
+    do {
+      let (working, own) = (try resolved("."), Path.parent(of: try Path.absolute(path)))
+      var top = own
+      while top != "/", FileStatus(of: top + "/.git") ?? FileStatus(of: top + "/.coffer.toml") == nil {
+        top = Path.parent(of: top)
+      }
       let isBelow = !path.split(separator: "/").contains("..") && (!path.hasPrefix("/") || path.hasPrefix(working))
-      limit = isBelow ? working : try resolved(Path.parent(of: path))
-      actual = try LinuxFileSystem().locate(path, followingLink: true).path
-    } catch { return }  // the write reports it
-    if actual.hasPrefix(limit) { return }
+      let limits = [try resolved(top == "/" ? own : top)] + (isBelow ? [working] : [])
+      return { actual in limits.allSatisfy(actual.hasPrefix) }
+    } catch { return { _ in true } }  // the write reports it
+  }
+
+  /// Throws a failure if `path` leads to something that does not keep the ``limit(of:)``.
+  static func requireNoLinkOut(_ path: String, _ isWithin: (String) -> Bool) throws {
+    guard descriptor(path) == nil, let actual = try? LinuxFileSystem().locate(path, followingLink: true).path,
+      !isWithin(actual)
+    else { return }
     throw Failure(
       .wouldOverwrite, "\(path) leads through a link to \(actual), and nothing was written.",
       advice: "If that is meant, give its own path: --output \(actual.quotedForShell)")
@@ -100,9 +110,11 @@ enum OutputFile {
 }
 
 extension PrivateFile {
-  static func write(_ contents: SecretBytes, to path: String, replacing: Bool) throws(SecretError) {
+  static func write(
+    _ contents: SecretBytes, to path: String, replacing: Bool, within limit: (String) -> Bool = { _ in true }
+  ) throws(SecretError) {
     try contents.withBytes { bytes throws(SecretError) in
-      try write(bytes, to: path, replacing: replacing)
+      try write(bytes, to: path, replacing: replacing, within: limit)
     }
   }
 }

@@ -10,7 +10,7 @@ struct InjectCommand: ParsableCommand {
       {{ secret://SERVICE/ACCOUNT | json }} inserts a JSON string with its quotation marks, base64 one line, url the \
       percent-encoded value, and shell a word in single quotes. If a secret does not exist, nothing is written. The output file \
       has mode 0600 and replaces an existing file in one step. It is not written through a link that leads out of the \
-      working directory or, elsewhere, out of its own directory. The result has at most \(Template.maximumSize >> 20) MiB.
+      git work tree or the project around it, or else out of its own directory, or out of the working directory. The result has at most \(Template.maximumSize >> 20) MiB.
       """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -29,11 +29,12 @@ struct InjectCommand: ParsableCommand {
   func run() throws {
     // A project that is not allowed gets no secret of the person's choice either.
     _ = try global.project()
-    if let output { try OutputFile.requireNoLinkOut(output) }
+    let limit = output.map(OutputFile.limit) ?? { _ in true }
+    if let output { try OutputFile.requireNoLinkOut(output, limit) }
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.open())
     try OutputFile.write(
       filled, to: output ?? "-", replacing: true, force: force, "The result",
-      ". Use --output or a pipe, or add --force.")
+      ". Use --output or a pipe, or add --force.", within: limit)
   }
 }
