@@ -532,19 +532,19 @@ class History:
         raise Wrong(f"a file of {old.state.sequence} is accepted after {seen.sequence} was seen")
 
     def must_refuse_key(self, old):
-        """At a place that was never seen, a former master key is refused, and an older state of the present one is not."""
+        """At a place that was never seen, a former master key is refused, and an older state of the present one too."""
         seen, keys = self.key_record(old), [commitment for commitment, *_ in self.recorded]
         if not seen or old.header.commitment not in keys or seen.seen.commitment not in keys:
             return
         is_former = keys.index(old.header.commitment) < keys.index(seen.seen.commitment)
+        is_shown = (seen.seen.sequence, seen.seen.tail_tag) in c.changes_of(old)
+        wanted = f.ANOTHER_KEY if is_former else k.FIRST_USE if is_shown else f.ROLLED_BACK
         try:
-            k.judge(None, old, seen)
+            found = k.judge(None, old, seen)
         except f.Refused as refused:
-            if not is_former or refused.outcome != f.ANOTHER_KEY:
-                raise Wrong(f"a file of a master key that was not changed since is {refused.outcome}") from None
-        else:
-            if is_former:
-                raise Wrong("a file of a former master key is accepted at another place")
+            found = refused.outcome
+        if found != wanted:
+            raise Wrong(f"at another place, a file of {old.state.sequence} is {found} and not {wanted}")
 
     def compare(self, possible, path=VAULT):
         """The state that the vault has, which must be one of these."""

@@ -97,7 +97,7 @@ extension Store {
     let task = Task { [weak self] in
       for await change in changes where change.origin != own {
         if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) { continue }
-        // If that fails, for example because the store is busy for too long, everything is read again until it succeeds.
+        // If that fails, for example because the store is busy, everything is read again until it succeeds.
         var (identifier, pause) = (change.identifier, retryPause)
         while await CallThreads.shared.run(
           for: backend, { [weak self, identifier] in self?.readAgain(identifier) == false })

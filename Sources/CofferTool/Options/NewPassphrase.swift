@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// The cost of a new passphrase, and the length that it must have.
+/// The cost of a new passphrase.
 struct NewPassphrase: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -23,14 +23,5 @@ struct NewPassphrase: ParsableArguments {
     note("Each machine that opens the vault with the passphrase needs \(memory) MiB of memory for it.")
     options.passphraseMemory = memory << 20
     return options
-  }
-
-  /// Throws for fewer than 8 characters, the least that NIST SP 800-63B permits.
-  static func check(_ passphrase: borrowing SecretBytes) throws(Failure) {
-    // Every byte of UTF-8 but those that continue a character.
-    let count = passphrase.withBytes { bytes in bytes.indices.count { bytes[$0] & 0xC0 != 0x80 } }
-    let advice = "For one that is hard to guess: secret generate --words 8"
-    if count < 8 { throw .usage("A new passphrase must have at least 8 characters.", advice: advice) }
-    if count < 12 { note("The passphrase has fewer than 12 characters, so it may be guessed. \(advice)") }
   }
 }

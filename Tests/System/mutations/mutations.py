@@ -338,7 +338,7 @@ REMEMBERED = [
       operator("vault.slots.isRecovered", "false"), ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
     M("file of another user read without a pin", "VaultEnvironment.place", operator("!options.pins.isEmpty", "true"), "OpeningTests",
       "another user chooses the contents"),
-    M("short passphrase accepted", "NewPassphrase.check", never(1), TOOL, "whoever has a copy guesses the passphrase"),
+    M("short passphrase accepted", "PassphrasePrompt.check", never(1), TOOL, "whoever has a copy guesses the passphrase"),
     M("exposed vault written", "LocalFile.prepareForChange", passes(1), "OpeningTests",
       "an exposed file is taken for a private one"),
     M("vault of another user read", "LocalFile.requireTrustworthy", body(""), "OpeningTests|CofferVaultTests.SharingTests|HostileWriterTests|TrustTests",

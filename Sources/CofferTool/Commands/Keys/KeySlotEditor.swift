@@ -144,7 +144,7 @@ struct KeySlotEditor {
       wasTyped = true
       return try PassphrasePrompt.new(for: vault.path)
     }
-    if !wasTyped { try NewPassphrase.check(passphrase) }
+    if !wasTyped { try PassphrasePrompt.check(passphrase) }
     return passphrase
   }
 

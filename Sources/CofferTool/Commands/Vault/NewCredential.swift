@@ -19,7 +19,7 @@ struct NewCredential: ~Copyable {
     let configuration = BackendConfiguration.current()
     if options.passphrase {
       if let given = try given(by: "COFFER_PASSPHRASE", path) {
-        try NewPassphrase.check(given.secret)
+        try PassphrasePrompt.check(given.secret)
         return NewCredential(kind: .passphrase, credential: given)
       }
       guard configuration.canPrompt else {
