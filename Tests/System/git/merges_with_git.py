@@ -415,7 +415,7 @@ def a_rejected_branch_that_was_looked_at(lab):
     for number, look in enumerate((
         "git checkout -q side && secret get a && git checkout -q main && secret get a",
         "git worktree add -q ../other side && cd ../other && secret get a",
-        "git show side:s.vault > ../copy && secret get a --vault ../copy",
+        "git show side:s.vault > ../copy && secret verify --vault ../copy",
     )):  # fmt: skip
         ann = rejected(lab, number)
         done = ann.run("sh", "-c", look)
