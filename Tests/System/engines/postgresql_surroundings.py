@@ -303,6 +303,25 @@ def locks_and_limits(user, server):
     check_truth("and is what was said", result, "unlocked", "unsafe", user("get", "token")[1])
 
 
+def rollback(tool, directory, server):
+    """Whoever runs the server lets no reader confirm a state, so that it might not be recorded, and puts an older one back."""
+    writer = User(tool, directory, "rolled", server.url("rolled"), server.environment)
+    writer("set", "token", given="leaked")
+    as_reader = {**server.environment, "PGUSER": "reader"}
+    reader = User(tool, directory, "rolled.reader", writer.url, as_reader, writer.key, writer.pin)
+    reader.succeeds("rollback: the older state", "get", "token", output="leaked")
+    server.sql("CREATE TABLE kept_vault AS SELECT * FROM coffer.vault", "CREATE TABLE kept_change AS SELECT * FROM coffer.change")
+    writer("set", "token", given="new")
+    server.sql("""DO $$ DECLARE f regprocedure; BEGIN
+        FOR f IN SELECT oid::regprocedure FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
+          EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+        END LOOP; END $$""")
+    reader.succeeds("rollback: a state that is not confirmed", "get", "token", output="new")
+    server.sql("DELETE FROM coffer.change", "DELETE FROM coffer.vault", "INSERT INTO coffer.vault SELECT * FROM kept_vault",
+               "INSERT INTO coffer.change SELECT * FROM kept_change")
+    reader.fails("rollback: the older state again", (65,), "get", "token", says="seen before", never="leaked")
+
+
 def recipe(tool, directory, server):
     """The roles and policies of the recipe, as they stand there: a role sees its own vault."""
     page = pathlib.Path(__file__).resolve().parents[3] / "Documentation/Recipes/fleet.md"
@@ -347,6 +366,7 @@ def main():
             hosts_and_services(directory, user, server, standby)
             standby.stop()
             roles(user, server)
+            rollback(tool, directory, server)
             recipe(tool, directory, server)
             pooler(tool, directory, server)
             tls(tool, directory, server)
