@@ -67,7 +67,7 @@ class User:
 
 def check_truth(title, result, former, value, found):
     """Whether the vault has what a change to `value` has said."""
-    possible = [value] if result[0] == 0 else [former, value] if "may have been stored" in result[2] else [former]
+    possible = [value] if result[0] == 0 else [former, value] if "It is not known" in result[2] else [former]
     check(title, found in possible, (result, str(found)[:40]))
     print(f"       {result[0]}, and the change is {'there' if found == value else 'not there'}: {result[2].strip()}")
 
