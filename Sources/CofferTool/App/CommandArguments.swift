@@ -70,8 +70,8 @@ enum CommandArguments {
     return command.configuration.subcommands
   }
 
-  /// Whether a success of the parser, which ran no command, is what was asked for. Any `h` among the letters after a
-  /// hyphen asks the parser for help, as in `-pvalue with h`.
+  /// Whether the help that the parser wants to print was asked for. The parser takes every `h` in a group of letters
+  /// such as `-path` for `-h`.
   static func mayAskForHelp(_ arguments: [String]) -> Bool {
     !Set(arguments).isDisjoint(with: ["help", "-h", "--help"])
       || !arguments.contains { $0.hasPrefix("-") && !$0.hasPrefix("--") && !$0.hasPrefix("-s") && $0.contains("h") }

@@ -185,7 +185,7 @@ struct KnownVaults {
     return pins
   }
 
-  /// Whether the pins that apply are for this place. Those for another one can only refuse the vault.
+  /// Whether the pins that apply are for this place. A pin for another place can only refuse the vault.
   private func vouches(_ pins: VaultPins) -> Bool { !pins.isEmpty && pins.areFor(paths) }
 
   /// Throws `.unexpectedVault` if one of `pins` is for another path than those of the file.
@@ -342,7 +342,8 @@ struct KnownVaults {
     if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
-      // the disk may be recorded. Of an engine everything is: one that confirms nothing must not go back unseen.
+      // the disk may be recorded. What an engine has shown is always recorded: it could refuse to confirm a state, and then
+      // show an older one again.
       if !opened.file.storage.isRemote { try opened.file.storage.synchronize() }
       if known == nil {
         try file.make(record, opened.keys, replacing: false)

@@ -49,7 +49,7 @@ enum OutputFile {
     } catch { return { _ in true } }  // the write reports it
   }
 
-  /// Throws a failure if `path` leads to something that does not keep the ``limit(of:)``.
+  /// Throws a failure if `path` leads to a place outside of its ``limit(of:)``.
   static func requireNoLinkOut(_ path: String, _ isWithin: (String) -> Bool) throws {
     guard descriptor(path) == nil, let actual = try? LinuxFileSystem().locate(path, followingLink: true).path,
       !isWithin(actual)
