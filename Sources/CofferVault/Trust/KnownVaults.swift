@@ -341,9 +341,9 @@ struct KnownVaults {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
     if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
     do throws(SecretError) {
-      // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on
-      // the disk may be recorded. What an engine has shown is always recorded: it could refuse to confirm a state, and then
-      // show an older one again.
+      // The writer of this state may have been killed before its last barriers, so they are repeated: of a file, only
+      // what is on the disk may be recorded. What an engine has shown is always recorded: it could refuse to confirm a
+      // state, and then show an older one again.
       if !opened.file.storage.isRemote { try opened.file.storage.synchronize() }
       if known == nil {
         try file.make(record, opened.keys, replacing: false)
